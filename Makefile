@@ -1,0 +1,67 @@
+# Holdpoint's chores. `make check` is what CI runs; it needs Go, git and a C
+# compiler, and installs the rest where it may.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
+
+# go.sum is enforced: nothing here changes go.mod or go.sum.
+export GOFLAGS := $(filter-out -mod=%,$(shell go env GOFLAGS)) -mod=readonly
+
+# Packages and further flags for the tests: make test PKG=./approvals/... TESTFLAGS='-run I7'
+PKG ?= ./...
+TESTFLAGS ?=
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
+
+.PHONY: check
+check: fmt-check vet lint race ## all that CI checks: format, vet, lint, tests under the race detector
+
+.PHONY: test
+test: services ## all tests
+	go test $(TESTFLAGS) $(PKG)
+
+.PHONY: race
+race: services ## all tests under the race detector
+	go test -race $(TESTFLAGS) $(PKG)
+
+.PHONY: bench
+bench: services ## all benchmarks
+	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(PKG)
+
+.PHONY: vet
+vet: ## go vet
+	go vet $(PKG)
+
+.PHONY: lint
+lint: $(GOLANGCI) ## golangci-lint
+	$(GOLANGCI) run $(PKG)
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format all Go files (gofumpt)
+	$(GOLANGCI) fmt
+
+.PHONY: fmt-check
+fmt-check: $(GOLANGCI) ## show what is not formatted, and fail
+	$(GOLANGCI) fmt --diff
+
+.PHONY: services
+services: ## install what the tests run (redis-server, postgresql, chromium), where that is allowed
+	@.ci/install-services
+
+.PHONY: clean
+clean: ## remove the tools built here
+	rm -rf .bin
+
+# Its own version in its name: a new version is a new file. The linter has a
+# module of its own, so that its dependencies stay out of go.sum; it is built
+# once, in about two minutes.
+$(GOLANGCI):
+	@mkdir -p .bin/new
+	GOBIN=$(CURDIR)/.bin/new go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv .bin/new/golangci-lint $@ && rmdir .bin/new

@@ -1,0 +1,255 @@
+package approvals
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdpoint/holdpoint/approvals/rules"
+	"github.com/holdpoint/holdpoint/approvals/seal"
+	"github.com/holdpoint/holdpoint/approvals/secret"
+)
+
+// AgentClaim is what an agent sends with a claim. What runs now is audited and, for the application version, checked.
+type AgentClaim struct {
+	AttemptID, AgentRevision, AppStateVersion string
+}
+
+// AgentClaimAnswer covers every effect, by whomever it is run (contract, operations).
+type AgentClaimAnswer struct {
+	State          string // executing, succeeded, responded
+	LeaseToken     string
+	Epoch          int64
+	OperationKey   string
+	Arguments      []byte // exactly the approved bytes
+	LeaseExpiresAt time.Time
+	Result         json.RawMessage
+}
+
+// ClaimForAgent revalidates and claims an operation that the agent runs, or gives the stored result of one that is done, by
+// whomever: an SDK that runs a tool's body after an approval repeats nothing. A kill on either side leaves a lease; the same
+// attempt_id gets the same lease back.
+func (s *Service) ClaimForAgent(ctx context.Context, key Key, id ID, in AgentClaim) (AgentClaimAnswer, error) {
+	for try := 0; ; try++ {
+		out, old, err := s.claimForAgent(ctx, key, id, in)
+		if err != nil || old == nil || try > 0 || s.directory == nil {
+			return out, err
+		}
+		if ferr := s.directory.Fresh(ctx, old.tenant, old.groups, old.users, claimAge/2); ferr != nil {
+			return out, notExecutable("held", "who may approve this cannot be read right now; it is held")
+		}
+	}
+}
+
+func notExecutable(state, detail string) *Refusal {
+	r := refuse(CodeNotExecutable, "%s", detail)
+	r.State = state
+	return r
+}
+
+func forbidden(why Reason) *Refusal {
+	r := refuse(CodeForbidden, "the approval no longer holds (%s); propose the call again if it is still wanted", why)
+	r.Reason = why
+	return r
+}
+
+func (s *Service) claimForAgent(ctx context.Context, key Key, id ID, in AgentClaim) (AgentClaimAnswer, *stale, error) {
+	var out AgentClaimAnswer
+	var refusal error
+	var held *stale
+	who := claimant{
+		executor: rules.AgentExecutor, holder: AgentActor(key.Agent).holder(in.AgentRevision), lease: agentLease, attempt: in.AttemptID, agent: &key,
+		check: executionCheck{appVersion: in.AppStateVersion}, actor: AgentActor(key.Agent), surface: SurfaceAPI,
+	}
+	claimed, done, err := s.claimStep(ctx, id, want{payload: true}, func(f *facts) (step, error) {
+		r := f.req
+		if r.tenant != key.Tenant || r.agent != key.Agent {
+			return step{}, ErrNotFound
+		}
+		if in.AppStateVersion != "" && in.AppStateVersion != r.appStateVersion {
+			return step{}, forbidden(ReasonVersionUnregistered)
+		}
+		st, err := s.agentStep(f, who, &out)
+		if err == nil && out.State == "" && !st.claim.Go {
+			refusal = st.refusal(r)
+		}
+		held = st.stale
+		return st, err
+	})
+	switch {
+	case err != nil:
+		return AgentClaimAnswer{}, nil, err
+	case refusal != nil:
+		return AgentClaimAnswer{}, held, refusalUnlessStale(refusal, held)
+	case out.State != "":
+		if out.State == string(Succeeded) {
+			s.metrics.Reused()
+		}
+		return out, nil, nil
+	case !done:
+		return AgentClaimAnswer{}, nil, notExecutable(string(Running), "another attempt was quicker; claim again to see its result")
+	}
+	return AgentClaimAnswer{
+		State: string(Running), LeaseToken: claimed.Lease.Token.String(), Epoch: claimed.Lease.Epoch, OperationKey: claimed.OperationKey,
+		Arguments: claimed.Arguments.Raw, LeaseExpiresAt: claimed.LeaseExpiresAt,
+	}, nil, nil
+}
+
+// refusalUnlessStale lets the caller refresh the directory first.
+func refusalUnlessStale(refusal error, old *stale) error {
+	if old != nil {
+		return nil
+	}
+	return refusal
+}
+
+// holder names an agent's process in the ledger.
+func (a Actor) holder(revision string) string {
+	if revision == "" {
+		return string(a)
+	}
+	return string(a) + "@" + revision
+}
+
+// agentStep is step for an agent's claim: what is done answers with its stored result, the same attempt gets its lease back.
+func (s *Service) agentStep(f *facts, who claimant, out *AgentClaimAnswer) (step, error) {
+	r, l := f.req, f.ledger
+	switch {
+	case r.status == Completed || r.status == Responded:
+		_, args, err := s.openArguments(r.tenant, r.id, f.payload)
+		if err != nil {
+			return step{}, err
+		}
+		result, err := s.opened(f.result, seal.ResultAAD(r.tenant, r.id.String()))
+		if err != nil {
+			return step{}, fmt.Errorf("%w: result of %s", ErrCorrupt, r.id)
+		}
+		*out = AgentClaimAnswer{State: string(Succeeded), Arguments: args.Raw, Result: result, OperationKey: r.operationKey}
+		if r.status == Responded {
+			*out = AgentClaimAnswer{State: string(Responded), Result: result}
+		}
+		return step{}, nil
+	case r.executor != string(rules.AgentExecutor):
+		return step{claim: Claim{Why: f.stands()}}, nil
+	case r.status == Executing && who.attempt != "" && l.attemptID == who.attempt && !l.leaseOver(f.now):
+		args, ok, err := s.verified(f)
+		if err != nil || !ok {
+			return step{}, errors.Join(err, digestFault(ok, r.id))
+		}
+		*out = AgentClaimAnswer{
+			State: string(Running), LeaseToken: l.token.String(), Epoch: l.epoch, OperationKey: r.operationKey, Arguments: args.Raw, LeaseExpiresAt: *l.leaseExpiresAt,
+		}
+		return step{}, nil
+	}
+	return s.step(f, who)
+}
+
+// stands is the state as a claim's refusal names it: the ledger's, `held`, or the status.
+func (f *facts) stands() string {
+	if f.req.held != "" {
+		return "held"
+	}
+	if f.ledger != nil && f.ledger.approvalID == f.req.id {
+		return string(f.ledger.state)
+	}
+	return string(f.req.status)
+}
+
+// refusal tells an agent why it may not run the call.
+func (st step) refusal(r *requestRow) error {
+	if st.swap != nil {
+		switch st.swap.to {
+		case Revoked, MigrationRequired, Expired:
+			return forbidden(st.swap.reason)
+		}
+	}
+	if slices.Contains([]Status{Revoked, MigrationRequired, Expired}, r.status) {
+		return forbidden(Reason(r.reason))
+	}
+	return notExecutable(st.claim.Why, "the call cannot be run now: it is "+strings.ReplaceAll(st.claim.Why, "_", " "))
+}
+
+// Renew extends an agent's lease by a minute, for up to an hour. ErrStale: another holder has the operation; stop.
+func (s *Service) Renew(ctx context.Context, key Key, id ID, token string, epoch int64) (time.Time, error) {
+	l, err := s.agentLease(ctx, key, id, token, epoch)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return s.RenewLease(ctx, l, agentLease)
+}
+
+func (s *Service) agentLease(ctx context.Context, key Key, id ID, token string, epoch int64) (Lease, error) {
+	v, _, err := s.own(ctx, key, id)
+	if err != nil {
+		return Lease{}, err
+	}
+	if v.Executor != string(rules.AgentExecutor) {
+		return Lease{}, notExecutable(string(v.Status), "the worker runs this call, not the agent")
+	}
+	t, err := uuid.Parse(token)
+	if err != nil {
+		return Lease{}, ErrStale
+	}
+	return Lease{ID: id, Tenant: v.Tenant, Token: t, Epoch: epoch}, nil
+}
+
+// Complete stores the result of a call that the agent ran, under its fence. A late one under the current token counts.
+func (s *Service) Complete(ctx context.Context, key Key, id ID, token string, epoch int64, result json.RawMessage) (View, error) {
+	return s.report(ctx, key, id, token, epoch, Outcome{Class: OutcomeSucceeded, Output: result, Receipt: receipt(result)})
+}
+
+// AgentFailure is how an agent says that its attempt failed.
+type AgentFailure struct {
+	Retryable bool // nothing happened; may be claimed again
+	Uncertain bool // nobody knows whether it happened
+	Error     string
+}
+
+// Fail records a failure. Without Uncertain the agent vouches that nothing happened.
+func (s *Service) Fail(ctx context.Context, key Key, id ID, token string, epoch int64, f AgentFailure) (View, error) {
+	o := Outcome{Class: OutcomeRefused, Error: cut(secret.Mask(f.Error), 500)}
+	switch {
+	case f.Uncertain:
+		o.Class = OutcomeUnknown
+	case f.Retryable:
+		o.Class = OutcomeNoEffect
+	}
+	return s.report(ctx, key, id, token, epoch, o)
+}
+
+func (s *Service) report(ctx context.Context, key Key, id ID, token string, epoch int64, o Outcome) (View, error) {
+	l, err := s.agentLease(ctx, key, id, token, epoch)
+	if err != nil {
+		return View{}, err
+	}
+	for try := 0; ; try++ {
+		v, err := s.record(ctx, l, o, recorder{actor: AgentActor(key.Agent), surface: SurfaceAPI, agent: &key})
+		if !errors.Is(err, errAmbiguous) || try == 2 {
+			return v, err
+		}
+	}
+}
+
+// receipt is a short scanned line of a result, fit for Slack.
+func receipt(result json.RawMessage) string {
+	var line string
+	if json.Unmarshal(result, &line) != nil {
+		line = string(result)
+	}
+	return cut(secret.Mask(strings.Join(strings.Fields(strings.ToValidUTF8(line, "\uFFFD")), " ")), 200)
+}
+
+// cut shortens at a rune boundary.
+func cut(s string, runes int) string {
+	r := []rune(s)
+	if len(r) <= runes {
+		return s
+	}
+	return string(r[:runes]) + "…"
+}

@@ -1,0 +1,181 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdpoint/holdpoint/approvals/rules"
+)
+
+var (
+	sqlNewActive      = statement(`INSERT INTO config_active (tenant_id, revision) VALUES ($1, 0) ON CONFLICT (tenant_id) DO NOTHING`)
+	sqlInsertRevision = statement(`INSERT INTO config_revision (tenant_id, revision, body, author) VALUES ($1, $2, $3, $4)`)
+	sqlSetActive      = statement(`UPDATE config_active SET revision = $2 WHERE tenant_id = $1`)
+	sqlOpenOf         = statement(`SELECT approval_id FROM approval_open WHERE tenant_id = $1 ORDER BY approval_id`)
+)
+
+// Applied is what `config apply` did to one tenant.
+type Applied struct {
+	Tenant   string
+	Revision int64
+	Changed  bool
+	Ended    []View // waiting approvals that the new configuration cannot carry: migration_required
+}
+
+// Apply makes a configuration the active one of each tenant that it names; other tenants stay. It is the one way in. The revision,
+// its activation and the audit row commit together, under config_active FOR UPDATE: every decision and claim sees the one before
+// or the one after, whole. Then the approvals that wait are held against it, each in a transaction of its own.
+func (s *Service) Apply(ctx context.Context, cfg *rules.Config, author Actor) ([]Applied, error) {
+	var out []Applied
+	for _, name := range cfg.Names() {
+		a, err := s.applyTenant(ctx, cfg.Tenants[name], author)
+		if err != nil {
+			return out, fmt.Errorf("tenant %s: %w", name, err)
+		}
+		if a.Changed {
+			if a.Ended, err = s.migrate(ctx, name); err != nil {
+				return out, fmt.Errorf("tenant %s: revision %d is active; its waiting approvals were not all checked: %w", name, a.Revision, err)
+			}
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+func (s *Service) applyTenant(ctx context.Context, t *rules.Tenant, author Actor) (Applied, error) {
+	out := Applied{Tenant: t.Name}
+	err := pgx.BeginFunc(ctx, s.clicks, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlNewActive, t.Name); err != nil {
+			return err
+		}
+		var now int64
+		if err := tx.QueryRow(ctx, sqlLockActive, t.Name).Scan(&now); err != nil {
+			return err
+		}
+		if now > 0 {
+			var body []byte
+			if err := tx.QueryRow(ctx, sqlRevision, t.Name, now).Scan(&body); err != nil {
+				return err
+			}
+			if string(body) == string(t.Body()) {
+				out.Revision = now
+				return nil
+			}
+		}
+		out.Revision, out.Changed = now+1, true
+		if _, err := tx.Exec(ctx, sqlInsertRevision, t.Name, out.Revision, t.Body(), string(author)); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, sqlSetActive, t.Name, out.Revision); err != nil {
+			return err
+		}
+		return audit(ctx, tx, t.Name, ID{}, uuid.UUID{}, "config.applied", author, SurfaceCLI, map[string]any{"revision": out.Revision, "from": now})
+	})
+	if err == nil {
+		s.active.Store(t.Name, out.Revision)
+	}
+	return out, unavailable(err)
+}
+
+// migrate ends the waiting approvals whose version or tool the active configuration no longer has.
+func (s *Service) migrate(ctx context.Context, tenant string) ([]View, error) {
+	ids, err := s.openOf(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	var out []View
+	for _, id := range ids {
+		v, done, err := s.transition(ctx, s.clicks, id, want{}, func(f *facts) (*swap, error) {
+			if f.req.status != Pending && f.req.status != Approved {
+				return nil, nil
+			}
+			_, no := f.registered(executionCheck{})
+			if no == nil || no.end != MigrationRequired {
+				return nil, nil
+			}
+			w := f.req.moves(MigrationRequired, "approval.migration_required", System, SurfaceSystem)
+			w.reason, w.settle, w.outbox, w.ledger = no.reason, true, []string{OutboxCard}, f.giveUp(no.reason)
+			return w, nil
+		})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return out, err
+		}
+		if done {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+func (s *Service) openOf(ctx context.Context, tenant string) ([]ID, error) {
+	rows, err := s.clicks.Query(ctx, sqlOpenOf, tenant)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[ID])
+}
+
+// Impact lists the waiting approvals that a configuration would block if it were applied, with the reason, and writes nothing.
+func (s *Service) Impact(ctx context.Context, t *rules.Tenant) (map[Reason][]View, error) {
+	ids, err := s.openOf(ctx, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := map[Reason][]View{}
+	for _, id := range ids {
+		_, _, err := s.transition(ctx, s.clicks, id, want{payload: true}, func(f *facts) (*swap, error) {
+			if f.req.status != Pending && f.req.status != Approved {
+				return nil, nil
+			}
+			f.tenant = t
+			if why := s.blocked(f); why != "" {
+				out[why] = append(out[why], f.view())
+			}
+			return nil, nil
+		})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// blocked says why an approval could not go on under f.tenant, whoever decides.
+func (s *Service) blocked(f *facts) Reason {
+	if _, no := f.registered(executionCheck{}); no != nil {
+		return no.reason
+	}
+	args, ok, err := s.verified(f)
+	if err != nil || !ok {
+		return ReasonDigestMismatch
+	}
+	if f.req.unreadable != "" {
+		return ""
+	}
+	m, err := f.tenant.Match(f.input(args.Value))
+	if err != nil || m.Rule.Do == rules.Deny || f.req.scope.Auto && m.Rule.Do != rules.Allow {
+		return ReasonPolicyChanged
+	}
+	if f.req.status == Approved {
+		if _, v := f.authorised(args); v != nil && v.end != "" {
+			return v.reason
+		}
+	}
+	return ""
+}
+
+// ActiveTenant gives the active configuration and its revision.
+func (s *Service) ActiveTenant(ctx context.Context, tenant string) (*rules.Tenant, int64, error) {
+	return s.activeTenant(ctx, s.clicks, tenant, true)
+}
+
+// Tenants names the tenants that have a configuration.
+func (s *Service) Tenants(ctx context.Context) ([]string, error) {
+	var out []string
+	err := s.eachTenant(ctx, s.clicks, func(name string, _ int64) error { out = append(out, name); return nil })
+	return out, err
+}

@@ -1,0 +1,369 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdpoint/holdpoint/approvals/canon"
+	"github.com/holdpoint/holdpoint/approvals/rules"
+	"github.com/holdpoint/holdpoint/approvals/seal"
+)
+
+// Decide takes one reviewer's decision: two round trips, one commit, Postgres alone.
+//
+// The first round trip locks the request and everything that authorises (FOR SHARE) and reads the clock; a pure judgement
+// follows; the second swaps, with the vote, the audit row and the outbox, and commits. A kill before that commit leaves the
+// request pending; a kill after it leaves the decision, and Slack's retry is answered with it. When the commit's answer is lost,
+// the decision is looked up by its id on a new connection and never run again (I17).
+//
+// A refusal is a Ruling with a Denial: nothing changed, the refusal is audited, and the row tells who was faster (I8).
+func (s *Service) Decide(ctx context.Context, rq DecideRequest) (Ruling, error) {
+	started := time.Now()
+	r, err := s.decide(ctx, rq)
+	if errors.Is(err, errAmbiguous) {
+		r, err = s.decidedBy(ctx, rq)
+	}
+	if err == nil {
+		s.metrics.ClickLatency(time.Since(started))
+		if r.Denial != nil {
+			s.metrics.Refused(string(r.Denial.Kind))
+		} else {
+			s.metrics.Decided(string(rq.Verb))
+		}
+	}
+	return r, err
+}
+
+func (s *Service) decide(ctx context.Context, rq DecideRequest) (Ruling, error) {
+	c, err := s.clicks.Acquire(ctx)
+	if err != nil {
+		return Ruling{}, unavailable(err)
+	}
+	defer c.Release()
+	f, err := s.begin(ctx, c.Conn(), rq.Button.ID, want{people: []string{rq.By.UserID}, payload: true, pool: rq.Verb == Edit})
+	if err != nil {
+		return Ruling{}, err
+	}
+	j, err := s.judge(f, rq)
+	if err != nil {
+		return Ruling{}, err
+	}
+	if j.denial != nil {
+		j.denial.At = f.now
+		return Ruling{Denial: j.denial, View: f.view()}, s.auditDenial(ctx, c, f, rq, j.denial)
+	}
+	b := &pgx.Batch{}
+	var done swapped
+	if err := j.swap.queue(b, &done); err != nil {
+		return Ruling{}, err
+	}
+	if j.child != nil {
+		j.child.queueChild(b, f.req.id)
+	}
+	if err := finish(ctx, c.Conn(), b); err != nil {
+		return Ruling{}, err
+	}
+	if !done.hit { // the deadline passed between the two statements, under our own lock (I7)
+		d := &Denial{Kind: DenyExpired, At: f.now}
+		return Ruling{Denial: d, View: f.view()}, nil
+	}
+	s.wake(j.swap, done)
+	if j.child != nil {
+		s.woke(j.child.items)
+	}
+	if j.swap.to != Pending {
+		s.metrics.PendingAge(f.now.Sub(f.req.createdAt))
+	}
+	return j.ruling(f, rq, done), nil
+}
+
+// judgement is what the pure part of a decision found: a denial, or the transition to make.
+type judgement struct {
+	denial *Denial
+	swap   *swap
+	child  *insertion
+}
+
+func deny(kind DenialKind, detail string) judgement {
+	return judgement{denial: &Denial{Kind: kind, Detail: detail}}
+}
+
+// judge decides from locked facts. It reads nothing from the database.
+func (s *Service) judge(f *facts, rq DecideRequest) (judgement, error) {
+	r, user := f.req, rq.By.UserID
+	if d := f.bound(rq); d != "" {
+		return deny(d, ""), nil
+	}
+	if rq.By.TeamID != f.tenant.Slack.Team {
+		return deny(DenyIneligible, ""), nil
+	}
+	if d := f.eligible(user, decideAge); d != "" {
+		return deny(d, ""), nil
+	}
+	rule, args, err := s.ruleNow(f)
+	if err != nil {
+		return judgement{}, err
+	}
+	who := f.reviewers(rule)
+	g, known := f.granted(user, who, decideAge)
+	switch {
+	case g == nil && !known:
+		return deny(DenyUncheckable, ""), nil
+	case g == nil:
+		j := deny(DenyNotReviewer, "")
+		j.denial.Needs = append(slices.Clone(who.Groups), who.Users...)
+		j.denial.NeedHandles, j.denial.Have = f.handles(who.Groups), f.handles(f.groupsOf(user))
+		return j, nil
+	case r.status != Pending:
+		return deny(DenyDecided, ""), nil
+	case rq.Button.DigestPrefix != shortDigest(r.digest):
+		return deny(DenyChanged, ""), nil
+	case !f.now.Before(r.expiresAt):
+		return deny(DenyExpired, ""), nil
+	case rule == nil && rq.Verb != Reject:
+		return deny(DenyPolicy, "no rule of the current configuration takes this call any more"), nil
+	case !slices.Contains(r.scope.Decisions, string(rq.Verb)):
+		return deny(DenyVerb, ""), nil
+	}
+	if d := f.excluded(user, rule); d == DenyRequester || d == DenyEditor && rq.Verb == Approve {
+		return deny(d, ""), nil
+	}
+	if slices.ContainsFunc(f.votes, func(v Vote) bool { return v.By == "slack:"+user }) {
+		return deny(DenyAlreadyVoted, ""), nil
+	}
+	vote := &voteRow{id: rq.DecisionID, by: SlackActor(user), verb: rq.Verb, authorised: g, reason: rq.Reason}
+	switch rq.Verb {
+	case Approve:
+		return judgement{swap: f.approve(rq, rule, vote)}, nil
+	case Reject:
+		return f.reject(rq, vote), nil
+	case Respond:
+		return s.respond(f, rq, vote)
+	case Edit:
+		return s.edit(f, rq, vote, args)
+	}
+	return deny(DenyVerb, ""), nil
+}
+
+// bound holds the click to the stored card: MAC, channel and message. A forwarded card decides nothing.
+func (f *facts) bound(rq DecideRequest) DenialKind {
+	switch {
+	case f.card == nil || !rq.Button.genuine(f.card.macKey, rq.Channel) || rq.Channel != f.card.channel:
+		return DenyTampered
+	case f.card.messageTS == "":
+		return DenyNotYet
+	case rq.MessageTS != f.card.messageTS:
+		return DenyTampered
+	}
+	return ""
+}
+
+// reviewers are the people of the current rule; where it names none any more (allow), those the request was made with.
+func (f *facts) reviewers(rule *rules.Rule) rules.Reviewers {
+	if rule != nil && rule.Do == rules.Ask {
+		return rule.Reviewers
+	}
+	return rules.Reviewers{Users: f.req.scope.Users, Groups: f.req.scope.Groups}
+}
+
+// ruleNow is the rule that covers the approval under the active configuration; nil when none does any more, or it denies. The
+// arguments are opened only where a condition must see them again.
+func (s *Service) ruleNow(f *facts) (*rules.Rule, canon.Arguments, error) {
+	if f.req.unreadable != "" {
+		return f.tenant.Unreadable(), canon.Arguments{}, nil
+	}
+	if f.revision == f.req.configRevision {
+		if rule, ok := f.tenant.Rule(f.req.rule); ok {
+			return rule, canon.Arguments{}, nil
+		}
+		return nil, canon.Arguments{}, fmt.Errorf("%w: rule of %s", ErrCorrupt, f.req.id)
+	}
+	args, ok, err := s.verified(f)
+	if err != nil || !ok {
+		return nil, args, errors.Join(err, digestFault(ok, f.req.id))
+	}
+	m, err := f.tenant.Match(f.input(args.Value))
+	if err != nil || m.Rule.Do == rules.Deny {
+		return nil, args, nil //nolint:nilerr // a policy that does not take the call is an answer, not a failure
+	}
+	return m.Rule, args, nil
+}
+
+func digestFault(ok bool, id ID) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("%w: digest of %s", ErrCorrupt, id)
+}
+
+// quorum is the stricter of what the request was made with and what the rule says now.
+func (f *facts) quorum(rule *rules.Rule) int {
+	q := f.req.scope.Quorum
+	if rule != nil {
+		q = max(q, rule.Quorum)
+	}
+	return max(q, 1)
+}
+
+func (f *facts) approve(rq DecideRequest, rule *rules.Rule, vote *voteRow) *swap {
+	r := f.req
+	w := r.moves(Pending, "decision.vote", vote.by, rq.Surface)
+	w.before, w.vote, w.count, w.config = true, vote, 1, f.revision
+	w.outbox = []string{OutboxCard}
+	need := f.quorum(rule)
+	w.detail = map[string]any{"votes": len(f.counted()) + 1, "quorum": need, "digest": shortDigest(r.digest), "via": vote.authorised}
+	w.wait, w.due = waitDecision, r.expiresAt
+	if len(f.counted())+1 >= need {
+		f.approved(w, rule)
+		w.kind, w.decided = "decision.approved", vote.by
+	}
+	return w
+}
+
+// approved makes w the last vote: the execution's deadline, and who runs it next.
+func (f *facts) approved(w *swap, rule *rules.Rule) {
+	r := f.req
+	w.to = Approved
+	by := f.executeBy(rule)
+	w.expires = &by
+	if r.executor == string(rules.AgentExecutor) {
+		w.wait, w.due, w.settle = waitAgent, by, true
+		return
+	}
+	// The outbox row starts it; due is when the sweeper rings again if that was lost.
+	w.wait, w.due = waitExecution, f.now.Add(ringAgain)
+	w.outbox = append(w.outbox, OutboxExecute)
+}
+
+// executeBy = execute_within + the latest of: now, the next opening of the window, and, for the agent's own tools, the pending
+// siblings' decide_by (the agent is told once, after them).
+func (f *facts) executeBy(rule *rules.Rule) time.Time {
+	from := f.now
+	if rule != nil && rule.Window != nil && !rule.Window.Open(f.now) {
+		from = rule.Window.NextOpening(f.now)
+	}
+	if f.req.executor == string(rules.AgentExecutor) && f.siblings != nil && f.siblings.After(from) {
+		from = *f.siblings
+	}
+	return from.Add(f.req.executeWithin)
+}
+
+func (f *facts) reject(rq DecideRequest, vote *voteRow) judgement {
+	reason := strings.TrimSpace(rq.Reason)
+	if reason == "" {
+		return deny(DenyReason, "")
+	}
+	w := f.req.moves(Rejected, "decision.rejected", vote.by, rq.Surface)
+	w.before, w.vote, w.config, w.decided, w.message, w.settle = true, vote, f.revision, vote.by, reason, true
+	w.outbox = []string{OutboxCard}
+	w.detail = map[string]any{"digest": shortDigest(f.req.digest), "via": vote.authorised}
+	return judgement{swap: w}
+}
+
+func (s *Service) respond(f *facts, rq DecideRequest, vote *voteRow) (judgement, error) {
+	r := f.req
+	if r.toolKind != string(rules.Question) {
+		return deny(DenyVerb, "only a question is answered"), nil
+	}
+	if strings.TrimSpace(rq.Answer) == "" {
+		return deny(DenyReason, ""), nil
+	}
+	answer, err := marshal(rq.Answer)
+	if err != nil {
+		return judgement{}, err
+	}
+	w := r.moves(Responded, "decision.responded", vote.by, rq.Surface)
+	if w.result, err = s.sealed(answer, seal.ResultAAD(r.tenant, r.id.String())); err != nil {
+		return judgement{}, err
+	}
+	w.before, w.vote, w.config, w.decided, w.settle = true, vote, f.revision, vote.by, true
+	w.outbox = []string{OutboxCard}
+	w.detail = map[string]any{"digest": shortDigest(r.digest), "via": vote.authorised}
+	return judgement{swap: w}, nil
+}
+
+// ruling tells the decision from what was just committed, without another round trip.
+func (j judgement) ruling(f *facts, rq DecideRequest, done swapped) Ruling {
+	v := f.view()
+	v.Status, v.Version = j.swap.to, done.version
+	v.Votes = append(v.Votes, Vote{By: string(j.swap.vote.by), At: f.now, Decision: string(rq.Verb), Reason: rq.Reason})
+	if j.swap.decided != "" {
+		v.DecidedBy, v.DecidedAt = string(j.swap.decided), &f.now
+	}
+	if j.swap.message != "" {
+		v.Message = j.swap.message
+	}
+	if j.swap.expires != nil {
+		v.ExpiresAt = *j.swap.expires
+	}
+	out := Ruling{Applied: true, View: v}
+	if j.child != nil {
+		v.ChildID = &j.child.row.id
+		out.View = v
+		child := j.child.row.view()
+		child.Now = f.now
+		out.Child = &child
+	}
+	return out
+}
+
+// Records a refused click, and ends the transaction that found it. Nothing else was written in it.
+var sqlAuditDenial = statement(`WITH e AS (
+	INSERT INTO audit_event (event_id, tenant_id, approval_id, pause_id, kind, actor, surface, detail)
+	SELECT $1::uuid, r.tenant_id, r.approval_id, r.pause_id, 'decision.refused', $3::text, $4::text, $5::json FROM approval_request r WHERE r.approval_id = $2
+	RETURNING event_id, tenant_id)
+INSERT INTO audit_unsealed (event_id, tenant_id) SELECT event_id, tenant_id FROM e`)
+
+func (s *Service) auditDenial(ctx context.Context, c *pgxpool.Conn, f *facts, rq DecideRequest, d *Denial) error {
+	detail, err := marshal(map[string]any{"verb": rq.Verb, "why": d.Kind})
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	b.Queue(sqlAuditDenial, newV7(), f.req.id, string(SlackActor(rq.By.UserID)), string(rq.Surface), detail)
+	if err := finish(ctx, c.Conn(), b); err != nil && !errors.Is(err, errAmbiguous) {
+		return unavailable(err)
+	}
+	return nil
+}
+
+var sqlDecisionByID = statement(`SELECT d.reviewer FROM approval_decision d WHERE d.decision_id = $1 AND d.approval_id = $2`)
+
+// decidedBy answers after an ambiguous commit: on a new connection, under the request's lock (a commit still under way holds it),
+// by the decision's id.
+func (s *Service) decidedBy(ctx context.Context, rq DecideRequest) (Ruling, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitGrace)
+	defer cancel()
+	var out Ruling
+	err := pgx.BeginFunc(ctx, s.clicks, func(tx pgx.Tx) error {
+		row, err := scanRequest(tx.QueryRow(ctx, sqlLockRequest, rq.Button.ID))
+		if err != nil {
+			return err
+		}
+		var by string
+		err = tx.QueryRow(ctx, sqlDecisionByID, rq.DecisionID, rq.Button.ID).Scan(&by)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		out = Ruling{Applied: err == nil, View: row.view()}
+		return nil
+	})
+	if err != nil {
+		return Ruling{}, unavailable(err)
+	}
+	if !out.Applied {
+		return Ruling{}, ErrUnavailable // it certainly did not commit: the person clicks again
+	}
+	return out, nil
+}
+
+// NewDecisionID makes the id by which a decision is found again.
+func NewDecisionID() uuid.UUID { return newV7() }

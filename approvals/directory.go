@@ -1,0 +1,128 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdpoint/holdpoint/approvals/rules"
+)
+
+// DirectoryTarget is what of a tenant's workspace must be mirrored: everyone and every group that the active configuration names.
+type DirectoryTarget struct {
+	Tenant, Team  string
+	Users, Groups []string
+	OldestSync    time.Time // of the named groups; zero: one was never read
+}
+
+// DirectoryUser is one person as Slack has them.
+type DirectoryUser struct {
+	UserID, TeamID, Name                                         string
+	Deleted, Restricted, UltraRestricted, Bot, Invited, Stranger bool
+}
+
+// DirectoryGroup is one user group with all its members.
+type DirectoryGroup struct {
+	GroupID, Handle string
+	Enabled         bool
+	Members         []string
+}
+
+var (
+	sqlOldestSync = statement(`SELECT coalesce(min(coalesce(g.synced_at, 'epoch')), 'epoch') FROM unnest($2::text[]) AS n (id) LEFT JOIN slack_group g ON g.tenant_id = $1 AND g.group_id = n.id`)
+	sqlSaveUser   = statement(`INSERT INTO slack_user (tenant_id, user_id, team_id, name, deleted, restricted, ultra_restricted, bot, invited, stranger, synced_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, clock_timestamp())
+		ON CONFLICT (tenant_id, user_id) DO UPDATE SET team_id = excluded.team_id, name = excluded.name, deleted = excluded.deleted, restricted = excluded.restricted,
+			ultra_restricted = excluded.ultra_restricted, bot = excluded.bot, invited = excluded.invited, stranger = excluded.stranger, synced_at = clock_timestamp()`)
+	sqlMakeGroup = statement(`INSERT INTO slack_group (tenant_id, group_id, handle, enabled, version, synced_at) VALUES ($1, $2, $3, false, 0, 'epoch') ON CONFLICT (tenant_id, group_id) DO NOTHING`)
+	// Waits for every decision and claim that relies on the group (they hold it FOR SHARE); later ones wait for this.
+	sqlLockGroup  = statement(`SELECT version FROM slack_group WHERE tenant_id = $1 AND group_id = $2 FOR UPDATE`)
+	sqlLeaveGroup = statement(`DELETE FROM slack_group_member WHERE tenant_id = $1 AND group_id = $2 AND NOT user_id = ANY ($3)`)
+	sqlJoinGroup  = statement(`INSERT INTO slack_group_member (tenant_id, group_id, user_id) SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING`)
+	sqlFreshGroup = statement(`UPDATE slack_group SET handle = $3, enabled = $4, version = version + 1, synced_at = clock_timestamp() WHERE tenant_id = $1 AND group_id = $2`)
+)
+
+// DirectoryTargets lists what to mirror, for every tenant.
+func (s *Service) DirectoryTargets(ctx context.Context) ([]DirectoryTarget, error) {
+	var out []DirectoryTarget
+	err := s.eachTenant(ctx, s.work, func(name string, revision int64) error {
+		t, err := s.tenantAt(ctx, s.work, name, revision)
+		if err != nil {
+			return err
+		}
+		d := DirectoryTarget{Tenant: name, Team: t.Slack.Team}
+		add := func(r rules.Reviewers) {
+			d.Users, d.Groups = append(d.Users, r.Users...), append(d.Groups, r.Groups...)
+		}
+		add(t.Admins)
+		for _, r := range t.Rules {
+			add(r.Reviewers)
+			if r.Requesters != nil {
+				add(*r.Requesters)
+			}
+		}
+		slices.Sort(d.Users)
+		slices.Sort(d.Groups)
+		d.Users, d.Groups = slices.Compact(d.Users), slices.Compact(d.Groups)
+		if err := s.work.QueryRow(ctx, sqlOldestSync, name, list(d.Groups)).Scan(&d.OldestSync); err != nil {
+			return unavailable(err)
+		}
+		out = append(out, d)
+		return nil
+	})
+	if len(out) > 0 && err != nil {
+		s.log.ErrorContext(ctx, "a tenant's configuration cannot be read; nothing of it is decided or executed", "error", err)
+		return out, nil
+	}
+	return out, err
+}
+
+// SaveUsers mirrors people. Each row's lock waits for the decisions that rely on it.
+func (s *Service) SaveUsers(ctx context.Context, tenant string, users []DirectoryUser) error {
+	users = slices.Clone(users)
+	slices.SortFunc(users, func(a, b DirectoryUser) int { // one order for everybody, so that two syncs cannot deadlock
+		switch {
+		case a.UserID < b.UserID:
+			return -1
+		case a.UserID > b.UserID:
+			return 1
+		}
+		return 0
+	})
+	var errs []error
+	for chunk := range slices.Chunk(users, 200) {
+		b := &pgx.Batch{}
+		for _, u := range chunk {
+			b.Queue(sqlSaveUser, tenant, u.UserID, u.TeamID, u.Name, u.Deleted, u.Restricted, u.UltraRestricted, u.Bot, u.Invited, u.Stranger)
+		}
+		errs = append(errs, s.work.SendBatch(ctx, b).Close())
+	}
+	return unavailable(errors.Join(errs...))
+}
+
+// SaveGroup mirrors one group, whole, in one transaction under its lock: a removal is either before a decision, which then does not
+// count it, or after it.
+func (s *Service) SaveGroup(ctx context.Context, tenant string, g DirectoryGroup) error {
+	members := list(g.Members)
+	if !g.Enabled {
+		members = []string{}
+	}
+	err := pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlMakeGroup, tenant, g.GroupID, g.Handle); err != nil {
+			return err
+		}
+		var version int64
+		if err := tx.QueryRow(ctx, sqlLockGroup, tenant, g.GroupID).Scan(&version); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		b.Queue(sqlLeaveGroup, tenant, g.GroupID, members)
+		b.Queue(sqlJoinGroup, tenant, g.GroupID, members)
+		b.Queue(sqlFreshGroup, tenant, g.GroupID, g.Handle, g.Enabled)
+		return tx.SendBatch(ctx, b).Close()
+	})
+	return unavailable(err)
+}

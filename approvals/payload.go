@@ -1,0 +1,54 @@
+package approvals
+
+import (
+	"fmt"
+
+	"github.com/holdpoint/holdpoint/approvals/canon"
+	"github.com/holdpoint/holdpoint/approvals/seal"
+)
+
+// sealed encrypts for one bytea column.
+func (s *Service) sealed(plain, aad []byte) ([]byte, error) {
+	box, err := s.sealer.Seal(plain, aad)
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	return box.MarshalBinary()
+}
+
+// opened decrypts a bytea column.
+func (s *Service) opened(column, aad []byte) ([]byte, error) {
+	var box seal.Sealed
+	if err := box.UnmarshalBinary(column); err != nil {
+		return nil, err
+	}
+	return s.sealer.Open(box, aad)
+}
+
+// sealArguments seals salt ‖ arguments for one approval (I23: bound to tenant and approval).
+func (s *Service) sealArguments(tenant string, id ID, salt, raw []byte) ([]byte, error) {
+	return s.sealed(append(append(make([]byte, 0, len(salt)+len(raw)), salt...), raw...), seal.ArgumentsAAD(tenant, id.String()))
+}
+
+// openArguments opens what sealArguments made and passes the bytes through the gate again.
+func (s *Service) openArguments(tenant string, id ID, column []byte) (salt []byte, args canon.Arguments, err error) {
+	plain, err := s.opened(column, seal.ArgumentsAAD(tenant, id.String()))
+	if err != nil {
+		return nil, canon.Arguments{}, fmt.Errorf("%w: arguments of %s", ErrCorrupt, id)
+	}
+	if len(plain) < saltBytes {
+		return nil, canon.Arguments{}, fmt.Errorf("%w: arguments of %s are short", ErrCorrupt, id)
+	}
+	return plain[:saltBytes], canon.Read(plain[saltBytes:]), nil
+}
+
+// verified opens the arguments and proves that they are what was approved: their digest is recomputed from the sealed bytes, the
+// proposal's from it, the salt and the row (I1). ok is false on any mismatch.
+func (s *Service) verified(f *facts) (args canon.Arguments, ok bool, err error) {
+	salt, args, err := s.openArguments(f.req.tenant, f.req.id, f.payload)
+	if err != nil {
+		return args, false, err
+	}
+	ok = args.Digest == f.req.argumentsDigest && proposalDigest(salt, f.req, args.Digest) == f.req.digest
+	return args, ok, nil
+}

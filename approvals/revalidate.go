@@ -1,0 +1,194 @@
+package approvals
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdpoint/holdpoint/approvals/canon"
+	"github.com/holdpoint/holdpoint/approvals/rules"
+	"github.com/holdpoint/holdpoint/approvals/runstate"
+	"github.com/holdpoint/holdpoint/approvals/seal"
+)
+
+// verdict is what revalidation found: execute, end without effect, or hold. Exactly one is set.
+type verdict struct {
+	run     bool
+	end     Status // revoked, migration_required, expired
+	reason  Reason // for end and hold
+	hold    time.Time
+	refresh *staleDirectory // held only because the mirror is too old: worth one refresh before holding
+}
+
+func end(to Status, why Reason) verdict { return verdict{end: to, reason: why} }
+
+func hold(why Reason, until time.Time) verdict { return verdict{reason: why, hold: until} }
+
+// holdFor is how long a hold waits before it is looked at again, when nothing says better.
+const holdFor = 10 * time.Second
+
+// executionCheck is everything about one claim that is not in the facts.
+type executionCheck struct {
+	checkState bool   // the worker holds the arguments against the state too
+	appVersion string // the agent's own: what runs now; empty for the worker
+	takeover   bool   // an attempt may have been sent: deadlines and reasons are the caller's to turn into `uncertain`
+}
+
+// revalidate is I3: an approval is not a standing grant. Everything is held against the current configuration, the mirrored people
+// and the sealed bytes, in the transaction that will commit `executing`. What can never become right again ends the approval; what
+// may pass by itself holds it.
+func (s *Service) revalidate(f *facts, x executionCheck) (verdict, *rules.Rule, canon.Arguments, error) {
+	r := f.req
+	var none canon.Arguments
+	if !f.now.Before(r.expiresAt) {
+		return end(Expired, ReasonExecuteExpired), nil, none, nil
+	}
+	tool, v := f.registered(x)
+	if v != nil {
+		return *v, nil, none, nil
+	}
+	args, ok, err := s.verified(f)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		return verdict{}, nil, none, err
+	}
+	if err != nil || !ok || !f.votesAgree() {
+		return end(Revoked, ReasonDigestMismatch), nil, none, nil
+	}
+	if !args.Readable() {
+		return end(Revoked, ReasonPolicyChanged), nil, none, nil // unreadable arguments are never approved; defence in depth
+	}
+	if tool.Validate(args.Value) != nil {
+		return end(MigrationRequired, ReasonToolChanged), nil, none, nil
+	}
+	if x.checkState && !s.stateAgrees(f) {
+		return end(Revoked, ReasonDigestMismatch), nil, none, nil
+	}
+	rule, v := f.authorised(args)
+	if v != nil {
+		return *v, nil, none, nil
+	}
+	if f.stops["tenant:"] || f.stops["agent:"+r.agent] || f.stops["tool:"+r.tool] {
+		return hold(ReasonPaused, f.now.Add(holdFor)), rule, args, nil
+	}
+	if rule.Window != nil && !rule.Window.Open(f.now) {
+		return hold(ReasonWindowClosed, rule.Window.NextOpening(f.now)), rule, args, nil
+	}
+	return verdict{run: true}, rule, args, nil
+}
+
+// registered holds agent, key, versions and tool against the configuration.
+func (f *facts) registered(x executionCheck) (*rules.Tool, *verdict) {
+	r := f.req
+	no := func(v verdict) (*rules.Tool, *verdict) { return nil, &v }
+	agent, ok := f.tenant.Agents[r.agent]
+	if !ok || !agent.Allows(r.tool) || !f.keyLive {
+		return no(end(Revoked, ReasonAgentNotAllowed))
+	}
+	version, ok := agent.Version(r.appStateVersion)
+	if !ok || version.AcceptsState(r.sdkFormat, r.sdkVersion, r.sdkSchema) != nil {
+		return no(end(MigrationRequired, ReasonVersionUnregistered))
+	}
+	tool, ok := f.tenant.Tools[r.tool]
+	if !ok || tool.Revision() != r.toolRevision {
+		return no(end(MigrationRequired, ReasonToolChanged))
+	}
+	return tool, nil
+}
+
+// votesAgree: every counted vote is for the row's digest (I1, I6).
+func (f *facts) votesAgree() bool {
+	return !slices.ContainsFunc(f.votes, func(v Vote) bool { return v.Decision == string(Approve) && v.Digest != f.req.digest })
+}
+
+// authorised holds the requester, the rule and every counted vote against the current configuration and people.
+func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
+	r := f.req
+	no := func(v verdict) (*rules.Rule, *verdict) { return nil, &v }
+	unreadable := func(groups []string, users ...string) (*rules.Rule, *verdict) {
+		v := hold(ReasonAuthorityUnreadable, f.now.Add(holdFor))
+		v.refresh = &staleDirectory{groups: groups, users: users, refusal: refuse(CodeForbidden, "authority cannot be read")}
+		return nil, &v
+	}
+	requester := slackUser(r.requester)
+	if requester != "" {
+		p, ok := f.users[requester]
+		switch {
+		case f.blocked[requester]:
+			return no(end(Revoked, ReasonRequesterInactive))
+		case !ok || f.now.Sub(p.syncedAt) > claimAge:
+			return unreadable(nil, requester)
+		case p.deleted || p.bot || p.invited || p.team != f.tenant.Slack.Team:
+			return no(end(Revoked, ReasonRequesterInactive))
+		}
+	}
+	m, err := f.tenant.Match(f.input(args.Value))
+	if err != nil || m.Rule.Do == rules.Deny || r.scope.Auto && m.Rule.Do != rules.Allow {
+		return no(end(Revoked, ReasonPolicyChanged))
+	}
+	rule := m.Rule
+	if rule.Requesters != nil {
+		if requester == "" {
+			return no(end(Revoked, ReasonRequesterLostRole))
+		}
+		switch g, known := f.granted(requester, *rule.Requesters, claimAge); {
+		case g == nil && !known:
+			return unreadable(rule.Requesters.Groups, requester)
+		case g == nil:
+			return no(end(Revoked, ReasonRequesterLostRole))
+		}
+	}
+	if r.scope.Auto {
+		return rule, nil
+	}
+	who, counted := f.reviewers(rule), 0
+	for _, v := range f.votes {
+		if v.Decision != string(Approve) {
+			continue
+		}
+		user := slackUser(v.By)
+		switch f.eligible(user, claimAge) {
+		case "":
+		case DenyUncheckable:
+			return unreadable(who.Groups, user)
+		default:
+			return no(end(Revoked, ReasonReviewerLost))
+		}
+		g, known := f.granted(user, who, claimAge)
+		switch {
+		case g == nil && !known:
+			return unreadable(who.Groups, user)
+		case g == nil, f.excluded(user, rule) != "":
+			return no(end(Revoked, ReasonReviewerLost))
+		}
+		counted++
+	}
+	if counted < f.quorum(rule) {
+		return no(end(Revoked, ReasonPolicyChanged))
+	}
+	return rule, nil
+}
+
+// stateAgrees holds the arguments that were proposed (an edited child's root) against the run's own state, where the format is
+// known: the state is what resumes, so it must still propose the same bytes.
+func (s *Service) stateAgrees(f *facts) bool {
+	r := f.req
+	if !runstate.Known(r.sdkFormat) {
+		return true
+	}
+	if f.blob == nil || f.blob.format != r.sdkFormat {
+		return false
+	}
+	state, err := s.opened(f.blob.sealed, seal.StateAAD(r.tenant, r.runID, f.blob.pauseID, f.blob.format))
+	if err != nil {
+		return false
+	}
+	reading, err := runstate.Read(r.sdkFormat, state)
+	if err != nil {
+		s.metrics.StateFailure()
+		return false
+	}
+	return slices.ContainsFunc(reading.Calls, func(c runstate.Call) bool {
+		return c.ToolCallID == r.toolCallID && c.Tool == r.tool && slices.Equal(list(c.CallPath), r.callPath) &&
+			canon.Read([]byte(c.Arguments)).Digest == f.blob.rootDigest
+	})
+}

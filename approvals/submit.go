@@ -1,0 +1,308 @@
+package approvals
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/holdpoint/holdpoint/approvals/canon"
+	"github.com/holdpoint/holdpoint/approvals/rules"
+	"github.com/holdpoint/holdpoint/approvals/runstate"
+	"github.com/holdpoint/holdpoint/approvals/seal"
+)
+
+const (
+	maxArguments = 1 << 20
+	maxCalls     = 64
+)
+
+// submitted is one waiting call after the argument gate.
+type submitted struct {
+	in   CallInput
+	args canon.Arguments
+}
+
+// draft is an intake as far as it can be made ready without a transaction: read, gated, sealed.
+type draft struct {
+	key      Key
+	in       *Intake
+	schema   string
+	calls    []submitted
+	intake   []byte // intakeKey
+	pauseID  uuid.UUID
+	blobID   uuid.UUID
+	blob     []byte
+	stateSum []byte
+}
+
+// Submit takes a paused run: one transaction with the pause, its sealed state, its approvals, their audit rows and the outbox.
+//
+// A kill before the commit leaves nothing, and the agent's retry starts afresh; a kill after it leaves everything, and the retry
+// finds the same pause by what the agent sent (I21). A lost answer to the commit is therefore simply tried again.
+func (s *Service) Submit(ctx context.Context, key Key, in Intake) (Pause, error) {
+	p, err := s.submit(ctx, key, in)
+	var r *Refusal
+	if errors.As(err, &r) {
+		s.metrics.Refused(string(r.Code))
+	}
+	return p, err
+}
+
+func (s *Service) submit(ctx context.Context, key Key, in Intake) (Pause, error) {
+	tenant, revision, err := s.activeTenant(ctx, s.intake, key.Tenant, false)
+	if err != nil {
+		return Pause{}, err
+	}
+	if wait, ok := s.rates.allow(key.ID, tenant.Limits.PerMinute); !ok {
+		r := refuse(CodeRateLimited, "this key may open %d intakes a minute; wait and send the same intake again", tenant.Limits.PerMinute)
+		r.RetryAfter = wait
+		return Pause{}, r
+	}
+	d, err := s.read(tenant, key, &in)
+	if err != nil {
+		return Pause{}, err
+	}
+	refreshed := false
+	for try := 0; ; try++ {
+		plan := prepare(tenant, d)
+		out, err := s.submitOnce(ctx, tenant, revision, d, plan)
+		var stale *staleDirectory
+		switch {
+		case try >= 3:
+			return out, err
+		case errors.Is(err, errMoved) || errors.Is(err, errAmbiguous):
+			if tenant, revision, err = s.activeTenant(ctx, s.intake, key.Tenant, true); err != nil {
+				return Pause{}, err
+			}
+		case errors.As(err, &stale) && !refreshed && s.directory != nil:
+			refreshed = true
+			if ferr := s.directory.Fresh(ctx, key.Tenant, stale.groups, stale.users, decideAge); ferr != nil {
+				s.log.WarnContext(ctx, "the directory could not be refreshed for an intake", "tenant", key.Tenant, "error", ferr)
+				return Pause{}, stale.refusal
+			}
+		case errors.As(err, &stale):
+			return Pause{}, stale.refusal
+		default:
+			return out, err
+		}
+	}
+}
+
+// errMoved says that the configuration, or the run's pause, changed between the preparation and the transaction: prepare again.
+var errMoved = errors.New("the configuration moved on")
+
+// staleDirectory says that a person or a group must be read from Slack before this intake can be judged.
+type staleDirectory struct {
+	groups, users []string
+	refusal       *Refusal
+}
+
+func (e *staleDirectory) Error() string { return e.refusal.Error() }
+
+// read does what needs no configuration beyond the limits: it reads the calls from the state, holds them against those given,
+// passes the arguments through the gate and seals the state.
+func (s *Service) read(tenant *rules.Tenant, key Key, in *Intake) (*draft, error) {
+	if int64(len(in.State)) > tenant.Limits.StateBytes {
+		return nil, refuse(CodeStateTooLarge, "the state has %d bytes; limits.state_bytes is %d", len(in.State), tenant.Limits.StateBytes)
+	}
+	if in.Format == "" {
+		in.Format = runstate.FormatNone
+	}
+	given := make([]runstate.Call, len(in.Calls))
+	for i, c := range in.Calls {
+		given[i] = runstate.Call{ToolCallID: c.ToolCallID, Tool: c.Tool, Arguments: string(c.Arguments), AgentPath: c.AgentPath, CallPath: c.CallPath}
+	}
+	reading, err := runstate.Read(in.Format, in.State, given...)
+	if err != nil {
+		s.metrics.StateFailure()
+		return nil, s.stateRefusal(tenant, key, in, err)
+	}
+	if runstate.Known(in.Format) {
+		if err := agree(in, reading, given); err != nil {
+			return nil, err
+		}
+	}
+	d := &draft{key: key, in: in, schema: reading.SchemaVersion, pauseID: newV7(), blobID: newV7()}
+	if len(in.Calls) == 0 {
+		return nil, refuse(CodeInvalidRequest, "calls is empty, and the format %q cannot be read for waiting calls: send them", in.Format)
+	}
+	if len(in.Calls) > maxCalls {
+		return nil, refuse(CodeInvalidRequest, "one pause has at most %d calls", maxCalls)
+	}
+	seen := map[string]bool{}
+	for i, c := range in.Calls {
+		if len(c.Arguments) > maxArguments {
+			r := refuse(CodeInvalidRequest, "the arguments have more than %d bytes", maxArguments)
+			r.Pointer = fmt.Sprintf("/calls/%d/arguments", i)
+			return nil, r
+		}
+		identity := identity(c.CallPath, c.ToolCallID)
+		if seen[identity] {
+			r := refuse(CodeInvalidRequest, "two calls have the same call path and tool_call_id")
+			r.Pointer = fmt.Sprintf("/calls/%d/tool_call_id", i)
+			return nil, r
+		}
+		seen[identity] = true
+		d.calls = append(d.calls, submitted{in: c, args: canon.Read(c.Arguments)})
+	}
+	d.intake = intakeKey(in, d.calls)
+	if in.State != nil {
+		d.blob, err = s.sealed(in.State, seal.StateAAD(key.Tenant, in.RunID, d.pauseID.String(), in.Format))
+		if err != nil {
+			return nil, err
+		}
+		d.stateSum = newDigest(in.State)
+		s.metrics.StateBytes(len(in.State))
+	}
+	return d, nil
+}
+
+// agree takes the calls from the state; what the agent said beside them (reason, expiry, target version) is kept.
+func agree(in *Intake, reading runstate.Reading, given []runstate.Call) error {
+	calls := reading.Calls
+	if in.CallsGiven {
+		matched, err := runstate.Agree(reading.Calls, given)
+		if err != nil {
+			return refuse(CodeStateMismatch, "%s; leave calls out, or send exactly those that wait", err)
+		}
+		calls = matched
+	} else {
+		in.Calls = make([]CallInput, len(calls))
+	}
+	for i, c := range calls {
+		in.Calls[i].ToolCallID, in.Calls[i].Tool, in.Calls[i].Arguments = c.ToolCallID, c.Tool, []byte(c.Arguments)
+		in.Calls[i].AgentPath, in.Calls[i].CallPath = c.AgentPath, c.CallPath
+	}
+	return nil
+}
+
+func (s *Service) stateRefusal(tenant *rules.Tenant, key Key, in *Intake, err error) error {
+	var standing *runstate.StandingError
+	var leaked *runstate.SecretError
+	switch {
+	case errors.As(err, &standing):
+		r := refuse(CodeStandingApproval, "the state already decides a call; resume it from a paused state without decisions, and without `always approve`")
+		r.Pointer = "/run/state/value" + standing.Pointer
+		return r
+	case errors.As(err, &leaked):
+		r := refuse(CodeSecretInState, "the state holds what looks like a credential (%s); keep it out of the run's context and inject it when the run resumes", leaked.Rule)
+		r.Pointer = "/run/state/value" + leaked.Pointer
+		return r
+	case errors.Is(err, runstate.ErrNotJSON):
+		r := refuse(CodeInvalidRequest, "the state is not unambiguous JSON; send what the SDK serialised, as it is")
+		r.Pointer = "/run/state/value"
+		return r
+	case errors.Is(err, runstate.ErrMismatch):
+		return refuse(CodeStateMismatch, "%s", err)
+	case errors.Is(err, runstate.ErrVersion):
+		r := refuse(CodeVersionUnsupported, "%s", err)
+		r.Suggest = tenant.SuggestVersion(key.Agent, in.AppStateVersion, in.Format)
+		return r
+	}
+	return err
+}
+
+// identity is a call's name within its run: the call path and its own id.
+func identity(path []string, id string) string {
+	f := newFields("call")
+	f.list(path)
+	f.text(id)
+	return string(f.h.Sum(nil))
+}
+
+// prepared is one call under a configuration, or why it is refused. Refusals are kept until the transaction has seen that the
+// intake is no repeat: a repeat is answered whatever the configuration says now.
+type prepared struct {
+	tool     *rules.Tool
+	target   string
+	snapshot []byte
+	refusal  *Refusal
+}
+
+// prepare judges the calls as far as the configuration alone goes.
+func prepare(tenant *rules.Tenant, d *draft) []prepared {
+	out := make([]prepared, len(d.calls))
+	gate := admitted(tenant, d)
+	for i := range d.calls {
+		if gate != nil {
+			out[i].refusal = gate
+			continue
+		}
+		out[i] = prepareCall(tenant, d, i)
+	}
+	return out
+}
+
+// admitted is the registry's word on the agent and its version (I12).
+func admitted(tenant *rules.Tenant, d *draft) *Refusal {
+	agent, ok := tenant.Agents[d.key.Agent]
+	if !ok {
+		return refuse(CodeToolNotAllowed, "the agent %q is not in the configuration", d.key.Agent)
+	}
+	version, ok := agent.Version(d.in.AppStateVersion)
+	if !ok {
+		r := refuse(CodeVersionUnsupported, "the application version %q is not registered for the agent", d.in.AppStateVersion)
+		r.Suggest = tenant.SuggestVersion(d.key.Agent, d.in.AppStateVersion, d.in.Format)
+		return r
+	}
+	if err := version.AcceptsState(d.in.Format, d.in.SDKVersion, d.schema); err != nil {
+		r := refuse(CodeVersionUnsupported, "%s", err)
+		r.Suggest = tenant.SuggestVersion(d.key.Agent, d.in.AppStateVersion, d.in.Format)
+		return r
+	}
+	if !version.Open {
+		return refuse(CodeIntakeClosed, "the application version %q takes no new requests; propose from a current version", d.in.AppStateVersion)
+	}
+	return nil
+}
+
+func prepareCall(tenant *rules.Tenant, d *draft, i int) (p prepared) {
+	c := &d.calls[i]
+	no := func(r *Refusal, pointer string) prepared {
+		r.Pointer = fmt.Sprintf("/calls/%d%s", i, pointer)
+		return prepared{refusal: r}
+	}
+	tool, ok := tenant.Tools[c.in.Tool]
+	if !ok {
+		r := refuse(CodeUnknownTool, "the tool %q is not in the configuration", c.in.Tool)
+		r.Suggest = tenant.SuggestTool(c.in.Tool)
+		return no(r, "/tool")
+	}
+	if !tenant.Agents[d.key.Agent].Allows(tool.Name) || d.key.Tools != nil && !slices.Contains(d.key.Tools, tool.Name) {
+		r := refuse(CodeToolNotAllowed, "this agent's key does not cover the tool %q", tool.Name)
+		r.Suggest = tenant.SuggestAllow(d.key.Agent, tool.Name)
+		return no(r, "/tool")
+	}
+	p.tool, p.target = tool, tool.Name
+	if c.args.Readable() {
+		if err := tool.Validate(c.args.Value); err != nil {
+			var e *rules.SchemaError
+			if !errors.As(err, &e) {
+				return no(refuse(CodeSchemaMismatch, "the arguments do not fit the tool's schema"), "/arguments")
+			}
+			return no(refuse(CodeSchemaMismatch, "the arguments do not fit the tool's schema: %s", e.Message), "/arguments"+e.Pointer)
+		}
+		target, err := tool.Target(rules.Input{Tool: tool.Name, Args: c.args.Value, Agent: rules.AgentInput{Name: d.key.Agent, Path: c.in.AgentPath, Version: d.in.AppStateVersion}})
+		if err != nil {
+			return no(refuse(CodeRuleError, "%s", err), "/arguments")
+		}
+		p.target = target
+	}
+	snapshot, err := takeSnapshot(tool, c.args, c.in.Reason)
+	if err != nil {
+		return no(refuse(CodeInvalidRequest, "the arguments cannot be shown"), "/arguments")
+	}
+	p.snapshot = snapshot
+	return p
+}
+
+// newSalt keeps a low-entropy redacted argument from being guessed from the digest.
+func newSalt() []byte {
+	b := make([]byte, saltBytes)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return b
+}

@@ -1,0 +1,152 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdpoint/holdpoint/approvals/rules"
+)
+
+// SweepReport counts what one sweep did.
+type SweepReport struct {
+	Looked, Expired, Rung, Uncertain, Resumes, Cards int
+}
+
+var (
+	// What is due, oldest first. Nothing is locked: each approval is decided in a transaction of its own, so any number of workers may sweep.
+	sqlDue = statement(`SELECT o.approval_id, o.wait FROM approval_open o WHERE o.due_at <= clock_timestamp() ORDER BY o.due_at LIMIT $1`)
+	// Rings again for an approval, unless a ring for it is still in the outbox, and looks again later.
+	sqlRing = statement(`WITH o AS (UPDATE approval_open SET due_at = clock_timestamp() + $3::interval WHERE approval_id = $2 AND due_at <= clock_timestamp() RETURNING approval_id)
+		INSERT INTO outbox (outbox_id, kind, subject_id) SELECT $1, 'execute', o.approval_id FROM o
+		WHERE NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = o.approval_id AND b.kind = 'execute')`)
+	// Rings for deliveries that are due, a little after their own ring should have been heard.
+	sqlDueResumes = statement(`INSERT INTO outbox (outbox_id, kind, subject_id)
+		SELECT gen_random_uuid(), 'resume', p.pause_id FROM run_pause p WHERE p.next_try_at <= clock_timestamp() - interval '2 seconds'
+			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = p.pause_id AND b.kind = 'resume') ORDER BY p.next_try_at LIMIT $1`)
+	// Cards of what is not over that do not show their row: a lost ring, or Slack was down.
+	sqlDueCards = statement(`INSERT INTO outbox (outbox_id, kind, subject_id)
+		SELECT gen_random_uuid(), 'card', c.approval_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id JOIN card c ON c.card_id = r.card_id
+		WHERE c.shown_version < r.version AND r.operator_scope ->> 'auto' IS NULL AND r.created_at < clock_timestamp() - $2::interval
+			AND (c.post_started IS NULL OR c.post_started < clock_timestamp() - $2::interval)
+			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = c.approval_id AND b.kind = 'card') LIMIT $1`)
+	sqlForgetSeen = statement(`DELETE FROM slack_seen WHERE seen_at < clock_timestamp() - interval '15 minutes'`)
+)
+
+// Sweep is the backstop of everything (liveness L2–L6): it expires what is past its deadline, rings again for what should be
+// running, and ends what only a person can end. It is level-triggered and safe to run in every worker at once; a kill in it leaves
+// what is due to the next one.
+func (s *Service) Sweep(ctx context.Context, limit int) (SweepReport, error) {
+	var rep SweepReport
+	rows, err := s.work.Query(ctx, sqlDue, limit)
+	if err != nil {
+		return rep, unavailable(err)
+	}
+	type due struct {
+		id   ID
+		wait wait
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d due, err error) { return d, row.Scan(&d.id, &d.wait) })
+	if err != nil {
+		return rep, unavailable(err)
+	}
+	var errs []error
+	for _, d := range list {
+		rep.Looked++
+		errs = append(errs, s.sweepOne(ctx, d.id, d.wait, &rep))
+	}
+	tag, err := s.work.Exec(ctx, sqlDueResumes, limit)
+	rep.Resumes = int(tag.RowsAffected())
+	errs = append(errs, unavailable(err))
+	tag, err = s.work.Exec(ctx, sqlDueCards, limit, 2*ringAgain)
+	rep.Cards = int(tag.RowsAffected())
+	errs = append(errs, unavailable(err))
+	_, err = s.work.Exec(ctx, sqlForgetSeen)
+	return rep, errors.Join(append(errs, unavailable(err))...)
+}
+
+func (s *Service) sweepOne(ctx context.Context, id ID, w wait, rep *SweepReport) error {
+	switch w {
+	case waitDecision, waitAgent, waitHeld, waitExecution, waitRetry:
+		done, err := s.expire(ctx, id)
+		if err != nil || done {
+			if done {
+				rep.Expired++
+			}
+			return err
+		}
+		if w == waitDecision || w == waitAgent {
+			return nil
+		}
+		return s.ring(ctx, id, rep)
+	case waitLease:
+		done, err := s.agentGone(ctx, id)
+		if err != nil || done {
+			rep.Uncertain++
+			return err
+		}
+		return s.ring(ctx, id, rep)
+	}
+	return s.ring(ctx, id, rep)
+}
+
+// ring puts an execute row into the outbox, and looks again in ringAgain.
+func (s *Service) ring(ctx context.Context, id ID, rep *SweepReport) error {
+	box := newV7()
+	tag, err := s.work.Exec(ctx, sqlRing, box, id, ringAgain)
+	if err != nil {
+		return unavailable(err)
+	}
+	if tag.RowsAffected() > 0 {
+		rep.Rung++
+		s.woke([]OutboxItem{{ID: box, Kind: OutboxExecute, Subject: uuid.UUID(id)}})
+	}
+	return nil
+}
+
+// expire ends what is past its deadline on the database's clock (L2). What was held or failed without effect has had none either.
+func (s *Service) expire(ctx context.Context, id ID) (bool, error) {
+	_, done, err := s.transition(ctx, s.work, id, want{}, func(f *facts) (*swap, error) {
+		r := f.req
+		if r.status != Pending && r.status != Approved || f.now.Before(r.expiresAt) {
+			return nil, nil
+		}
+		why := ReasonDecideExpired
+		if r.status == Approved {
+			why = ReasonExecuteExpired
+		}
+		w := r.moves(Expired, "approval.expired", System, SurfaceSystem)
+		w.reason, w.settle, w.outbox, w.ledger = why, true, []string{OutboxCard}, f.giveUp(why)
+		return w, nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return done, err
+}
+
+// agentGone ends an agent's attempt whose lease is over and that nobody will take over: at once for a tool that must not be sent
+// again, at execute_by otherwise (until then the agent may claim again).
+func (s *Service) agentGone(ctx context.Context, id ID) (bool, error) {
+	_, done, err := s.transition(ctx, s.work, id, want{}, func(f *facts) (*swap, error) {
+		r := f.req
+		if r.status != Executing || r.executor != string(rules.AgentExecutor) || !f.ledger.leaseOver(f.now) {
+			return nil, nil
+		}
+		who := claimant{actor: System, surface: SurfaceSystem}
+		tool, no := f.registered(executionCheck{})
+		if no == nil && tool.Retry == rules.Idempotent && f.spent(tool) == "" {
+			if f.now.Before(r.expiresAt.Add(-time.Second)) {
+				return f.later(r.expiresAt, who).swap, nil
+			}
+		}
+		return f.doubt("the agent's lease ended without a report", who).swap, nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return done, err
+}

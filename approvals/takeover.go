@@ -1,0 +1,130 @@
+package approvals
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdpoint/holdpoint/approvals/rules"
+)
+
+// takeover goes on with an operation whose holder's lease is over: it died, or it reported an unknown outcome and gave the lease
+// up. The attempt may have reached the tool, so the retry class decides, and nothing here may say "no effect" (I17):
+//
+//	idempotent  resend under the same key, within its retention, if everything still revalidates
+//	queryable   look it up first, once timeout + settle have passed since the last attempt
+//	opaque      uncertain
+//
+// A kill after this commit is the same situation one epoch later.
+func (s *Service) takeover(f *facts, who claimant) (step, error) {
+	r, l := f.req, f.ledger
+	tool, refused := f.registered(who.check)
+	if refused != nil {
+		return f.doubt(string(refused.reason), who), nil
+	}
+	switch tool.Retry {
+	case rules.Queryable:
+		if believed := l.claimedAt.Add(tool.HTTP.Timeout + tool.HTTP.Settle); f.now.Before(believed) {
+			return f.later(believed, who), nil
+		}
+		args, ok, err := s.verified(f)
+		if err != nil || !ok {
+			return f.doubt(string(ReasonDigestMismatch), who), nil //nolint:nilerr // nothing may be sent or asked with unproven bytes
+		}
+		return f.run(who, nil, args, true), nil
+	case rules.Idempotent:
+		if why := f.spent(tool); why != "" {
+			return f.doubt(why, who), nil
+		}
+	default:
+		return f.doubt("the tool cannot be asked and must not be sent again", who), nil
+	}
+	who.check.takeover = true
+	v, rule, args, err := s.revalidate(f, who.check)
+	switch {
+	case err != nil:
+		return step{}, err
+	case v.run:
+		return f.run(who, rule, args, false), nil
+	case v.end != "":
+		return f.doubt(string(v.reason), who), nil
+	}
+	out := f.later(earlier(v.hold, r.expiresAt), who)
+	out.claim.Why = "held"
+	out.swap.held = v.reason
+	if v.refresh != nil {
+		out.stale = &stale{tenant: r.tenant, groups: v.refresh.groups, users: v.refresh.users}
+	}
+	return out, nil
+}
+
+// spent says why an idempotent operation may not be sent again; empty when it may (I19).
+func (f *facts) spent(tool *rules.Tool) string {
+	r, l := f.req, f.ledger
+	timeout := time.Duration(0)
+	if tool.HTTP != nil {
+		timeout = tool.HTTP.Timeout
+	}
+	switch {
+	case r.revokedAt != nil:
+		return string(ReasonRevokedByAdmin)
+	case !f.now.Before(r.expiresAt):
+		return string(ReasonExecuteExpired)
+	case l.attempts >= maxAttempts:
+		return string(ReasonRetriesSpent)
+	case l.firstSentAt != nil && !f.now.Add(timeout).Before(l.firstSentAt.Add(tool.KeyRetention())):
+		return "the tool may have forgotten the operation key"
+	}
+	return ""
+}
+
+// doubt ends automatic retries: nobody knows whether it happened (I18).
+func (f *facts) doubt(why string, who claimant) step {
+	r, l := f.req, f.ledger
+	w := r.moves(Uncertain, "execution.uncertain", who.actor, who.surface)
+	w.ledger = &ledgerSet{token: l.token, epoch: l.epoch, from: []LedgerState{Running}, to: Unknown, maybeEffect: true, errorText: &why}
+	w.wait, w.due, w.outbox = waitEvidence, f.now.Add(firstLookup), []string{OutboxCard}
+	w.detail = map[string]any{"why": why, "attempt": l.attempts, "epoch": l.epoch}
+	return step{swap: w, claim: Claim{Why: string(Uncertain)}}
+}
+
+// later leaves the operation as it is and looks again at a time.
+func (f *facts) later(at time.Time, who claimant) step {
+	w := f.req.moves(Executing, "execution.waits", who.actor, who.surface)
+	w.wait, w.due = waitLease, at
+	return step{swap: w, claim: Claim{Why: string(Running)}}
+}
+
+const (
+	firstLookup = time.Minute
+	maxLookup   = time.Hour
+)
+
+// lookAgain asks a queryable tool about an uncertain operation. A lookup has no effect and needs no lease: it reports under the
+// last attempt's token, which stays valid for a late answer of that attempt.
+func (s *Service) lookAgain(f *facts, who claimant) (step, error) {
+	r, l := f.req, f.ledger
+	w := r.moves(Uncertain, "evidence.asked", who.actor, who.surface)
+	w.wait, w.due = waitEvidence, f.now.Add(24*time.Hour)
+	out := step{swap: w, claim: Claim{Why: string(Uncertain)}}
+	tool, refused := f.registered(who.check)
+	if refused != nil || tool.Retry != rules.Queryable || tool.HTTP == nil {
+		return out, nil
+	}
+	args, ok, err := s.verified(f)
+	if err != nil || !ok {
+		return out, nil //nolint:nilerr // a person must look: the row can't be proven
+	}
+	w.due = f.now.Add(min(max(firstLookup, f.now.Sub(l.claimedAt)/2), maxLookup))
+	out.claim = Claim{
+		LookupFirst: true, Lease: Lease{ID: r.id, Tenant: r.tenant, Token: l.token, Epoch: l.epoch}, LeaseExpiresAt: w.due, Tenant: f.tenant, Tool: tool,
+		OperationKey: r.operationKey, Arguments: args, TargetVersion: r.targetVersion, Attempt: l.attempts, Deadline: r.expiresAt,
+	}
+	return out, nil
+}
+
+// backoff before the next attempt: 5 s, doubled each time up to 5 min, ± 20 %.
+func backoff(attempts int) time.Duration {
+	d := 5 * time.Second << min(max(attempts-1, 0), 6)
+	d = min(d, 5*time.Minute)
+	return d + time.Duration((rand.Float64()-0.5)*0.4*float64(d)) //nolint:gosec // jitter
+}

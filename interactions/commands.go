@@ -1,0 +1,245 @@
+package interactions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/bot"
+	"github.com/holdpoint/holdpoint/templates"
+)
+
+// command takes a verified slash command.
+func (h *Handler) command(ctx context.Context, id signature, raw []byte) answer {
+	c, err := readCommand(raw, h.appID)
+	if err != nil {
+		return answer{status: http.StatusBadRequest}
+	}
+	return h.run(ctx, id, c)
+}
+
+// runTime is what a command may take in all; commandPatience is when its answer is promised for later, since Slack wants the
+// acknowledgement within three seconds.
+const (
+	runTime         = 30 * time.Second
+	commandPatience = 2 * time.Second
+)
+
+// run answers a command, at once where it can: one that takes longer, as revoking many may, answers over the response_url.
+func (h *Handler) run(ctx context.Context, id signature, c command) answer {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runTime)
+	result := make(chan templates.Message, 1)
+	go func() {
+		defer cancel()
+		defer func() {
+			if recover() != nil {
+				h.log.Error("a command panicked")
+				result <- templates.Refusal(templates.RefuseInternal, templates.Facts{}).Message()
+			}
+		}()
+		result <- h.answer(ctx, id, c)
+	}()
+	select {
+	case m := <-result:
+		return answer{body: body(m)}
+	case <-h.after(commandPatience):
+	}
+	late := func(ctx context.Context) {
+		select {
+		case m := <-result:
+			h.say(click{respond: c.ResponseURL, channel: c.Channel, by: approvals.Reviewer{UserID: c.UserID}}, m)(ctx)
+		case <-ctx.Done():
+			h.log.Warn("a command took too long to be answered")
+		}
+	}
+	return answer{body: body(message(line{said("⏳ One moment: this takes a little longer.")})), after: []func(context.Context){late}}
+}
+
+// answer runs one command. Reading is for everybody in the tenant's workspace, over redacted data; whatever stops, starts or
+// settles something is for its admins, and is refused when it is a replay.
+func (h *Handler) answer(ctx context.Context, id signature, c command) templates.Message {
+	a, wrong := parseAsk(c.Text)
+	switch {
+	case wrong != nil && wrong.hint != "":
+		return message(line{said("There is no such command. Did you mean "), named("/approvals " + wrong.hint), said("?")})
+	case wrong != nil:
+		return templates.Refusal(templates.RefuseUsage, templates.Facts{Detail: wrong.usage}).Message()
+	case a.verb == "help":
+		return templates.Help()
+	}
+	by := approvals.Reviewer{UserID: c.UserID, TeamID: c.TeamID}
+	switch a.verb {
+	case "list", "show", "audit", "whoami":
+		tenant, err := h.core.TenantOfTeam(ctx, c.TeamID)
+		if err != nil {
+			return h.outsider(err).Message()
+		}
+		m, err := h.look(ctx, tenant, by, a)
+		if err != nil {
+			return h.failure(err, a.id).Message()
+		}
+		return m
+	}
+	if again, err := h.replayed(ctx, id); err != nil {
+		return h.failure(err, a.id).Message()
+	} else if again {
+		return message(line{said("This command was already delivered once, so it was not run again.")})
+	}
+	tenant, actor, no := h.admin(ctx, by)
+	if no != nil {
+		return no.Message()
+	}
+	m, err := h.act(ctx, tenant, actor, a)
+	var clear *approvals.Refusal
+	switch {
+	case errors.As(err, &clear): // a clear no to an admin; its sentence may repeat what was typed
+		return message(line{said("Nothing was changed: "), named(clear.Detail)})
+	case err != nil:
+		return h.failure(err, a.id).Message()
+	}
+	return m
+}
+
+// opened is how many approvals that are not over a list looks at, newest first.
+const opened = 200
+
+// look runs the commands that change nothing.
+func (h *Handler) look(ctx context.Context, tenant string, by approvals.Reviewer, a ask) (templates.Message, error) {
+	switch a.verb {
+	case "list":
+		open, err := h.core.Open(ctx, tenant, opened)
+		if err != nil {
+			return templates.Message{}, err
+		}
+		var cards []templates.Card
+		for _, v := range open { // what runs or is held needs nobody's decision
+			if v.Status == approvals.Pending {
+				cards = append(cards, bot.CardOfView(v))
+			}
+		}
+		return templates.ListMessage(cards, len(open) == opened), nil
+	case "show":
+		return h.show(ctx, tenant, a.id)
+	case "audit":
+		e, err := h.core.Explain(ctx, tenant, a.id)
+		if err != nil {
+			return templates.Message{}, err
+		}
+		return templates.AuditMessage(bot.CardOfView(e.View), bot.Timeline(e.Events)), nil
+	}
+	return h.whoami(ctx, tenant, by)
+}
+
+// show is a card that only the asker sees. It decides nothing itself: its one button opens Details, which speaks for the
+// stored card.
+func (h *Handler) show(ctx context.Context, tenant string, id approvals.ID) (templates.Message, error) {
+	f, err := h.core.CardFacts(ctx, id)
+	if err == nil && f.Tenant != tenant {
+		err = approvals.ErrNotFound
+	}
+	if err != nil {
+		return templates.Message{}, err
+	}
+	card := bot.CardOf(f)
+	details := card.Values[templates.ActionDetails]
+	card.Values = nil
+	if f.Card.MessageTS != "" && details != "" {
+		card.Values = map[string]string{templates.ActionDetails: details}
+	}
+	return templates.Render(card), nil
+}
+
+func (h *Handler) whoami(ctx context.Context, tenant string, by approvals.Reviewer) (templates.Message, error) {
+	lines := []line{{said("You are "), person(by.UserID), said(" in the workspace "), named(by.TeamID), said(", tenant "), named(tenant), said(".")}}
+	switch _, err := h.core.Admin(ctx, tenant, by); {
+	case err == nil:
+		lines = append(lines, line{said("You are one of its admins: you may stop and reconcile.")})
+	case isNotAdmin(err):
+		lines = append(lines, line{said("You are not one of its admins.")})
+	default:
+		return templates.Message{}, err
+	}
+	return message(lines...), nil
+}
+
+// act runs the commands of the admins.
+func (h *Handler) act(ctx context.Context, tenant string, by approvals.Actor, a ask) (templates.Message, error) {
+	switch a.verb {
+	case "revoke":
+		done, err := h.core.Revoke(ctx, approvals.RevokeRequest{Tenant: tenant, By: by, Surface: approvals.SurfaceCommand, Select: a.sel, Reason: a.reason})
+		if err != nil {
+			return templates.Message{}, err
+		}
+		return revoked(done), nil
+	case "pause":
+		s, err := h.core.Suspend(ctx, approvals.SuspendRequest{
+			Tenant: tenant, By: by, Surface: approvals.SurfaceCommand, Scope: a.scope, Name: a.name, Reason: a.reason, Active: true,
+		})
+		if err != nil {
+			return templates.Message{}, err
+		}
+		lines := []line{{said("⏸ Paused "), named(a.subject()), said(". Nothing of it starts until it is unpaused.")}}
+		if len(s.InFlight) > 0 {
+			lines = each(append(lines, line{said(fmt.Sprintf("%d already running; these are not stopped:", len(s.InFlight)))}), s.InFlight)
+		}
+		return message(lines...), nil
+	case "unpause":
+		return h.askUnpause(ctx, tenant, a)
+	case "block", "unblock":
+		hit, err := h.core.Block(ctx, approvals.BlockRequest{
+			Tenant: tenant, By: by, Surface: approvals.SurfaceCommand, UserID: a.user, Reason: a.reason, Blocked: a.verb == "block",
+		})
+		if err != nil {
+			return templates.Message{}, err
+		}
+		return blocked(a, hit), nil
+	}
+	v, err := h.core.Reconcile(ctx, approvals.ReconcileRequest{
+		Tenant: tenant, By: by, Surface: approvals.SurfaceCommand, ID: a.id, Happened: a.happened, Evidence: a.reason,
+	})
+	if err != nil {
+		return templates.Message{}, err
+	}
+	return message(each([]line{{said("Recorded.")}}, []approvals.View{v})...), nil
+}
+
+func (a ask) subject() string {
+	if a.scope == "tenant" {
+		return "the whole tenant"
+	}
+	return a.scope + " " + a.name
+}
+
+func revoked(all []approvals.View) templates.Message {
+	var stopped, late []approvals.View
+	for _, v := range all {
+		if v.Status == approvals.Revoked {
+			stopped = append(stopped, v)
+		} else {
+			late = append(late, v)
+		}
+	}
+	if len(all) == 0 {
+		return message(line{said("Nothing of that is waiting, approved or running: nothing was revoked.")})
+	}
+	lines := []line{{said(fmt.Sprintf("🚫 Revoked %d.", len(stopped)))}}
+	lines = each(lines, stopped)
+	if len(late) > 0 {
+		lines = each(append(lines, line{said("Too late for these: the attempt that runs is not stopped, and none is made after it.")}), late)
+	}
+	return message(lines...)
+}
+
+func blocked(a ask, hit []approvals.View) templates.Message {
+	lines := []line{{person(a.user), said(" may decide again.")}}
+	if a.verb == "block" {
+		lines = []line{{person(a.user), said(" decides nothing from now on, and no approval that needs their vote runs.")}}
+	}
+	if len(hit) > 0 {
+		lines = each(append(lines, line{said(fmt.Sprintf("%d of their approvals are concerned:", len(hit)))}), hit)
+	}
+	return message(lines...)
+}

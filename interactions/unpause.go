@@ -1,0 +1,91 @@
+package interactions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/slack-go/slack"
+
+	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/templates"
+)
+
+func isNotAdmin(err error) bool { return errors.Is(err, approvals.ErrNotAdmin) }
+
+// actionUnpause is the button that ends a pause; its value says which. It carries no authority: whoever presses it is
+// checked as an admin again.
+const actionUnpause = "hp_unpause"
+
+type pauseEnd struct {
+	Scope  string `json:"s"`
+	Name   string `json:"n,omitempty"`
+	Reason string `json:"r"`
+}
+
+// askUnpause shows what would start, and asks. What an end of a pause sets off can't be taken back.
+func (h *Handler) askUnpause(ctx context.Context, tenant string, a ask) (templates.Message, error) {
+	under, err := h.core.Reach(ctx, tenant, a.scope, a.name)
+	if err != nil {
+		return templates.Message{}, err
+	}
+	held := under.WouldStart
+	value, err := json.Marshal(pauseEnd{Scope: a.scope, Name: a.name, Reason: a.reason})
+	if err != nil {
+		return templates.Message{}, err
+	}
+	if len(value) > templates.MaxButtonValue*3 {
+		return templates.Refusal(templates.RefuseUsage, templates.Facts{Detail: "/approvals unpause tenant|agent A|tool T reason"}).Message(), nil
+	}
+	lines := []line{{said("Unpause "), named(a.subject()), said("? Nothing approved is held by it now.")}}
+	if n := len(held); n > 0 {
+		lines = each([]line{{said("Unpause "), named(a.subject()), said(fmt.Sprintf("? %d approved would start at once, after being checked again:", n))}}, held)
+	}
+	m := message(lines...)
+	text := func(s string) *slack.TextBlockObject {
+		return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
+	}
+	yes := slack.NewButtonBlockElement(actionUnpause, string(value), text("Unpause")).WithStyle(slack.StyleDanger)
+	m.Blocks = append(m.Blocks, slack.NewActionBlock("unpause", yes))
+	return m, nil
+}
+
+// unpause ends a pause, once whoever pressed the button turns out to be an admin.
+func (h *Handler) unpause(ctx context.Context, id signature, c click) answer {
+	var end pauseEnd
+	a := ask{}
+	if c.view != nil || !c.ephemeral || decode([]byte(c.value), &end) != nil {
+		return answer{after: []func(context.Context){h.tell(c, templates.Refusal(templates.RefuseTampered, templates.Facts{}))}}
+	}
+	a.scope, a.name, a.reason = end.Scope, end.Name, end.Reason
+	return answer{after: []func(context.Context){func(ctx context.Context) {
+		m := h.endPause(ctx, id, c.by, a)
+		if err := h.slack.Respond(ctx, c.respond, m, true); err != nil { // in the place of the question: its button goes
+			h.say(c, m)(ctx)
+		}
+	}}}
+}
+
+func (h *Handler) endPause(ctx context.Context, id signature, by approvals.Reviewer, a ask) templates.Message {
+	if again, err := h.replayed(ctx, id); err != nil {
+		return h.failure(err, approvals.ID{}).Message()
+	} else if again {
+		return message(line{said("This was already delivered once, so it was not done again.")})
+	}
+	tenant, actor, no := h.admin(ctx, by)
+	if no != nil {
+		return no.Message()
+	}
+	s, err := h.core.Suspend(ctx, approvals.SuspendRequest{
+		Tenant: tenant, By: actor, Surface: approvals.SurfaceCommand, Scope: a.scope, Name: a.name, Reason: a.reason, Active: false,
+	})
+	if err != nil {
+		return h.failure(err, approvals.ID{}).Message()
+	}
+	lines := []line{{said("▶️ Unpaused "), named(a.subject()), said(".")}}
+	if len(s.WouldStart) > 0 {
+		lines = each(append(lines, line{said(fmt.Sprintf("%d start now, after being checked again:", len(s.WouldStart)))}), s.WouldStart)
+	}
+	return message(lines...)
+}
