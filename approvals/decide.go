@@ -130,7 +130,7 @@ func (s *Service) judge(f *facts, rq DecideRequest) (judgement, error) {
 		return deny(DenyExpired, ""), nil
 	case rule == nil && rq.Verb != Reject:
 		return deny(DenyPolicy, "no rule of the current configuration takes this call any more"), nil
-	case !slices.Contains(r.scope.Decisions, string(rq.Verb)):
+	case !slices.Contains(r.scope.Decisions, string(rq.Verb)), rq.Verb != Reject && !f.offers(rule, rq.Verb):
 		return deny(DenyVerb, ""), nil
 	}
 	if d := f.excluded(user, rule); d == DenyRequester || d == DenyEditor && rq.Verb == Approve {
@@ -202,6 +202,11 @@ func digestFault(ok bool, id ID) error {
 		return nil
 	}
 	return fmt.Errorf("%w: digest of %s", ErrCorrupt, id)
+}
+
+// offers says whether the rule as it is now still offers a decision. A rule that decides by itself now leaves it to the request's.
+func (f *facts) offers(rule *rules.Rule, verb Verb) bool {
+	return rule.Do != rules.Ask || slices.Contains(rule.DecisionsFor(rules.Kind(f.req.toolKind)), rules.Decision(verb))
 }
 
 // quorum is the stricter of what the request was made with and what the rule says now.
@@ -293,21 +298,10 @@ func (s *Service) respond(f *facts, rq DecideRequest, vote *voteRow) (judgement,
 // ruling tells the decision from what was just committed, without another round trip.
 func (j judgement) ruling(f *facts, rq DecideRequest, done swapped) Ruling {
 	v := f.view()
-	v.Status, v.Version = j.swap.to, done.version
+	j.swap.show(&v, done.version)
 	v.Votes = append(v.Votes, Vote{By: string(j.swap.vote.by), At: f.now, Decision: string(rq.Verb), Reason: rq.Reason})
-	if j.swap.decided != "" {
-		v.DecidedBy, v.DecidedAt = string(j.swap.decided), &f.now
-	}
-	if j.swap.message != "" {
-		v.Message = j.swap.message
-	}
-	if j.swap.expires != nil {
-		v.ExpiresAt = *j.swap.expires
-	}
 	out := Ruling{Applied: true, View: v}
 	if j.child != nil {
-		v.ChildID = &j.child.row.id
-		out.View = v
 		child := j.child.row.view()
 		child.Now = f.now
 		out.Child = &child

@@ -2,7 +2,6 @@ package approvals
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,6 +52,7 @@ type claimant struct {
 	attempt  string // the agent's attempt_id
 	agent    *Key
 	check    executionCheck
+	refresh  bool // a mirror that is too old is refreshed before a hold is written
 	actor    Actor
 	surface  Surface
 }
@@ -74,16 +74,19 @@ func (s *Service) Claim(ctx context.Context, id ID, o ClaimOptions) (Claim, erro
 		executor: rules.WorkerExecutor, holder: o.Holder, lease: o.Lease, check: executionCheck{checkState: true},
 		actor: System, surface: SurfaceSystem,
 	}
-	for try := 0; ; try++ {
-		out, stale, err := s.claim(ctx, id, c)
-		if err != nil || stale == nil || try > 0 || s.directory == nil {
+	for c.refresh = s.directory != nil; ; c.refresh = false {
+		out, old, err := s.claim(ctx, id, c)
+		if err != nil || old == nil || !c.refresh {
 			return out, err
 		}
-		// Older than 60 s: one coalesced refresh before holding. A failed one holds (I4).
-		if err := s.directory.Fresh(ctx, stale.tenant, stale.groups, stale.users, claimAge/2); err != nil {
-			s.log.WarnContext(ctx, "the directory could not be refreshed; the approval is held", "approval", id, "error", err)
-			return out, nil
-		}
+		s.renew(ctx, id, old)
+	}
+}
+
+// renew refreshes what a claim found too old (60 s), once. When that fails, the claim's second look holds the approval (I4).
+func (s *Service) renew(ctx context.Context, id ID, old *stale) {
+	if err := s.directory.Fresh(ctx, old.tenant, old.groups, old.users, claimAge/2); err != nil {
+		s.log.WarnContext(ctx, "the directory could not be refreshed; the approval is held", "approval", id, "error", err)
 	}
 }
 
@@ -115,11 +118,18 @@ func (s *Service) claimStep(ctx context.Context, id ID, w want, decide func(*fac
 		return Claim{}, false, err
 	}
 	st, err := decide(f)
-	if err != nil || st.swap == nil {
+	if err != nil || st.swap == nil && st.due.IsZero() {
 		_, _ = c.Exec(context.WithoutCancel(ctx), "ROLLBACK") // a failure closes the connection, which rolls back too
 		return st.claim, false, err
 	}
 	b := &pgx.Batch{}
+	if st.swap == nil {
+		b.Queue(sqlDefer, id, st.due)
+		if err := finish(ctx, c.Conn(), b); err != nil {
+			return Claim{}, false, unavailableUnlessAmbiguous(err)
+		}
+		return st.claim, false, nil
+	}
 	if st.reserve != nil {
 		st.reserve.queue(b)
 	}
@@ -129,7 +139,7 @@ func (s *Service) claimStep(ctx context.Context, id ID, w want, decide func(*fac
 	}
 	if err := finish(ctx, c.Conn(), b); err != nil {
 		// Ambiguous or not, nothing was sent: what may have committed is a lease without a holder, which runs out.
-		return Claim{}, false, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return Claim{}, false, unsettled(err)
 	}
 	if !out.hit {
 		return Claim{Why: "moved"}, false, nil
@@ -165,8 +175,12 @@ type step struct {
 	claim   Claim
 	reserve *reservation
 	swap    *swap
+	due     time.Time // without a swap: nothing changes but when somebody looks again
 	stale   *stale
 }
+
+// Moves the time of the next look, for a row whose transaction holds the request's lock or that is due.
+var sqlDefer = statement(`UPDATE approval_open SET due_at = $2 WHERE approval_id = $1`)
 
 // step decides what a claimant may do with a locked approval. It is level-triggered: a repeated task finds what there is to do now.
 func (s *Service) step(f *facts, who claimant) (step, error) {
@@ -186,6 +200,9 @@ func (s *Service) step(f *facts, who claimant) (step, error) {
 		}
 		return s.takeover(f, who)
 	case Uncertain:
+		if who.executor == rules.AgentExecutor {
+			return step{claim: Claim{Why: string(Unknown)}}, nil
+		}
 		return s.lookAgain(f, who)
 	case Completed:
 		return step{claim: Claim{Why: string(Succeeded)}}, nil
@@ -224,23 +241,34 @@ func (f *facts) giveUp(why Reason) *ledgerSet {
 	return &ledgerSet{token: f.ledger.token, epoch: f.ledger.epoch, from: []LedgerState{FailedRetryable}, to: FailedTerminal, errorText: &e}
 }
 
-// holding keeps the approval approved, shown as held, until execute_by. A hold that is already shown writes nothing new.
+// holding keeps the approval approved, shown as held, until execute_by. A hold that is already shown only moves the next look: a
+// version and an audit row every few seconds would repaint the card for nothing.
 func (f *facts) holding(v verdict, who claimant) step {
 	r := f.req
-	w := r.moves(Approved, "execution.held", who.actor, who.surface)
-	w.held, w.detail = v.reason, map[string]any{"reason": v.reason}
-	w.wait, w.due = waitHeld, earlier(v.hold, r.expiresAt)
+	out := step{claim: Claim{Why: "held"}, stale: f.stale(v)}
+	due, what := earlier(v.hold, r.expiresAt), waitHeld
 	if r.executor == string(rules.AgentExecutor) {
-		w.wait, w.due = waitAgent, r.expiresAt
+		due, what = r.expiresAt, waitAgent
 	}
-	if Reason(r.held) != v.reason {
-		w.outbox = []string{OutboxCard}
-	}
-	out := step{swap: w, claim: Claim{Why: "held"}}
-	if v.refresh != nil {
-		out.stale = &stale{tenant: r.tenant, groups: v.refresh.groups, users: v.refresh.users}
+	switch {
+	case out.stale != nil && who.refresh:
+	case Reason(r.held) == v.reason:
+		out.due = due
+	default:
+		w := r.moves(Approved, "execution.held", who.actor, who.surface)
+		w.held, w.detail = v.reason, map[string]any{"reason": v.reason}
+		w.wait, w.due, w.outbox = what, due, []string{OutboxCard}
+		out.swap = w
 	}
 	return out
+}
+
+// stale is what a refresh of the directory could lift of a hold; nil when nothing.
+func (f *facts) stale(v verdict) *stale {
+	if v.refresh == nil {
+		return nil
+	}
+	return &stale{tenant: f.req.tenant, groups: v.refresh.groups, users: v.refresh.users}
 }
 
 // run is the claim itself: reserved under a new token and epoch, then executing, in one transaction.
@@ -256,6 +284,7 @@ func (f *facts) run(who claimant, rule *rules.Rule, args canon.Arguments, lookup
 	until := f.now.Add(lease)
 	res := &reservation{lineage: r.lineageID, approval: r.id, key: r.operationKey, token: uuid.New(), epoch: 1, holder: who.holder, attempt: who.attempt, lease: until, attempts: 1, lookup: lookup}
 	w := r.moves(Executing, "execution.claimed", who.actor, who.surface)
+	w.before = !lookup // not at or after execute_by, however long the statement took; a lookup has no effect
 	set := &ledgerSet{token: res.token, from: []LedgerState{Reserved}, to: Running, lease: &until}
 	if l := f.ledger; l != nil {
 		res.epoch, res.attempts, set.maybeEffect = l.epoch+1, l.attempts+1, l.maybeEffect || l.state == Running

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdpoint/holdpoint/approvals/rules"
-	"github.com/holdpoint/holdpoint/approvals/seal"
 )
 
 // OutcomeClass is what an attempt proved.
@@ -61,7 +61,7 @@ func (s *Service) Record(ctx context.Context, l Lease, o Outcome) (View, error) 
 
 // recordSuccess is the common end in one batch: lock, swap under the fence, commit.
 func (s *Service) recordSuccess(ctx context.Context, l Lease, o Outcome) (View, bool, error) {
-	result, err := s.sealed(o.Output, seal.ResultAAD(l.Tenant, l.ID.String()))
+	result, err := s.sealResult(l.Tenant, l.ID, o.Output)
 	if err != nil {
 		return View{}, false, err
 	}
@@ -122,7 +122,7 @@ func (s *Service) outcome(f *facts, l Lease, o Outcome, by recorder) (*swap, err
 		return nil, ErrNotFound
 	}
 	switch {
-	case r.status == Completed && o.Class == OutcomeSucceeded:
+	case reported(r, led, o.Class):
 		return nil, nil // a lost answer, reported again
 	case r.status != Executing && r.status != Uncertain:
 		return nil, ErrStale
@@ -130,7 +130,7 @@ func (s *Service) outcome(f *facts, l Lease, o Outcome, by recorder) (*swap, err
 	a := attempt{f: f, o: o, by: by}
 	switch o.Class {
 	case OutcomeSucceeded:
-		result, err := s.sealed(o.Output, seal.ResultAAD(r.tenant, r.id.String()))
+		result, err := s.sealResult(r.tenant, r.id, o.Output)
 		if err != nil {
 			return nil, err
 		}
@@ -157,6 +157,19 @@ func (s *Service) outcome(f *facts, l Lease, o Outcome, by recorder) (*swap, err
 		return a.again(), nil
 	}
 	return nil, fmt.Errorf("no such outcome %q", o.Class)
+}
+
+// reported says that the row already tells what this outcome would write.
+func reported(r *requestRow, led *ledgerRow, class OutcomeClass) bool {
+	switch class {
+	case OutcomeSucceeded:
+		return r.status == Completed
+	case OutcomeRefused, OutcomeTargetChanged:
+		return r.status == Failed
+	case OutcomeUnsent, OutcomeNoEffect, OutcomeAbsent:
+		return r.status == Failed || r.status == Approved && led.state == FailedRetryable
+	}
+	return class == OutcomeUnknown && r.status == Uncertain // nothing new is known
 }
 
 // attempt is one outcome being written.
@@ -189,13 +202,21 @@ func (a attempt) exhausted() Reason {
 	r := a.f.req
 	switch {
 	case r.revokedAt != nil:
-		return ReasonRevokedByAdmin
+		return r.revokedFor()
 	case !a.f.now.Before(r.expiresAt):
 		return ReasonExecuteExpired
 	case a.f.ledger.attempts >= maxAttempts:
 		return ReasonRetriesSpent
 	}
 	return ""
+}
+
+// revokedFor is why what was revoked too late to be stopped may not be tried again.
+func (r *requestRow) revokedFor() Reason {
+	if strings.HasPrefix(r.revokedBy, "agent:") {
+		return ReasonWithdrawn
+	}
+	return ReasonRevokedByAdmin
 }
 
 // retry: proven no effect; the approval is approved again until the back-off is over.
@@ -241,7 +262,7 @@ func (a attempt) again() *swap {
 	at := f.now.Add(backoff(led.attempts))
 	if tool.Retry == rules.Queryable && tool.HTTP != nil {
 		// Past that, this was the lookup, and it found nothing out.
-		if at = led.claimedAt.Add(tool.HTTP.Timeout + tool.HTTP.Settle); !f.now.Before(at) {
+		if at = f.believed(tool); !f.now.Before(at) {
 			return a.uncertain(a.o.Error)
 		}
 	}
@@ -253,7 +274,7 @@ func (a attempt) again() *swap {
 
 func (a attempt) uncertain(why string) *swap {
 	w := a.move(Uncertain, "execution.uncertain", Unknown, true)
-	w.wait, w.due = waitEvidence, a.f.now.Add(firstLookup)
+	w.wait, w.due = waitEvidence, a.f.nextLook()
 	if a.f.req.status != Uncertain {
 		w.outbox = []string{OutboxCard}
 	}

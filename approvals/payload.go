@@ -1,6 +1,8 @@
 package approvals
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 
 	"github.com/holdpoint/holdpoint/approvals/canon"
@@ -40,6 +42,23 @@ func (s *Service) openArguments(tenant string, id ID, column []byte) (salt []byt
 		return nil, canon.Arguments{}, fmt.Errorf("%w: arguments of %s are short", ErrCorrupt, id)
 	}
 	return plain[:saltBytes], canon.Read(plain[saltBytes:]), nil
+}
+
+// sealResult seals what a tool gave. A result is JSON wherever it is told (the resume message, the claim's answer); what is not
+// becomes a string, so that no tool's answer can keep a run from being told.
+func (s *Service) sealResult(tenant string, id ID, output []byte) ([]byte, error) {
+	output = bytes.ToValidUTF8(output, []byte("\uFFFD"))
+	switch {
+	case len(output) == 0:
+		output = []byte("null")
+	case !json.Valid(output):
+		text, err := marshal(string(output))
+		if err != nil {
+			return nil, err
+		}
+		output = text
+	}
+	return s.sealed(output, seal.ResultAAD(tenant, id.String()))
 }
 
 // verified opens the arguments and proves that they are what was approved: their digest is recomputed from the sealed bytes, the

@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,11 +31,24 @@ var (
 	// Cards of what is not over that do not show their row: a lost ring, or Slack was down.
 	sqlDueCards = statement(`INSERT INTO outbox (outbox_id, kind, subject_id)
 		SELECT gen_random_uuid(), 'card', c.approval_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id JOIN card c ON c.card_id = r.card_id
-		WHERE c.shown_version < r.version AND r.operator_scope ->> 'auto' IS NULL AND r.created_at < clock_timestamp() - $2::interval
+		WHERE c.shown_version < r.version AND (r.operator_scope ->> 'auto' IS NULL OR r.held IS NOT NULL OR r.status = 'uncertain' OR c.post_started IS NOT NULL) AND r.created_at < clock_timestamp() - $2::interval
 			AND (c.post_started IS NULL OR c.post_started < clock_timestamp() - $2::interval)
 			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = c.approval_id AND b.kind = 'card') LIMIT $1`)
+	sqlBehind = statement(`UPDATE approval_open SET due_at = clock_timestamp() + $2::interval WHERE approval_id = $1 AND due_at <= clock_timestamp()`)
+	// The same for what ended lately: its end was dispatched to a queue that forgot it. Only the newest events are looked at, so
+	// that the cost has a bound.
+	sqlDueEnds = statement(`INSERT INTO outbox (outbox_id, kind, subject_id)
+		SELECT gen_random_uuid(), 'card', c.approval_id FROM (
+			SELECT DISTINCT e.approval_id FROM (SELECT approval_id, to_status, at FROM audit_event ORDER BY event_id DESC LIMIT $1) e
+			WHERE e.to_status <> 'pending' AND e.at < clock_timestamp() - $2::interval AND e.at > clock_timestamp() - interval '1 hour') d
+		JOIN approval_request r ON r.approval_id = d.approval_id AND r.ended_at IS NOT NULL JOIN card c ON c.card_id = r.card_id
+		WHERE c.shown_version < r.version AND (c.message_ts IS NOT NULL OR c.post_started < clock_timestamp() - $2::interval)
+			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = c.approval_id AND b.kind = 'card')`)
 	sqlForgetSeen = statement(`DELETE FROM slack_seen WHERE seen_at < clock_timestamp() - interval '15 minutes'`)
 )
+
+// recentEvents are looked through for ends whose card does not show them.
+const recentEvents = 2000
 
 // Sweep is the backstop of everything (liveness L2–L6): it expires what is past its deadline, rings again for what should be
 // running, and ends what only a person can end. It is level-triggered and safe to run in every worker at once; a kill in it leaves
@@ -56,7 +70,11 @@ func (s *Service) Sweep(ctx context.Context, limit int) (SweepReport, error) {
 	var errs []error
 	for _, d := range list {
 		rep.Looked++
-		errs = append(errs, s.sweepOne(ctx, d.id, d.wait, &rep))
+		if err := s.sweepOne(ctx, d.id, d.wait, &rep); err != nil {
+			// It must not stand in the way of the others for ever: the list is cut.
+			_, off := s.work.Exec(ctx, sqlBehind, d.id, ringAgain)
+			errs = append(errs, fmt.Errorf("%s: %w", d.id, err), unavailable(off))
+		}
 	}
 	tag, err := s.work.Exec(ctx, sqlDueResumes, limit)
 	rep.Resumes = int(tag.RowsAffected())
@@ -64,7 +82,12 @@ func (s *Service) Sweep(ctx context.Context, limit int) (SweepReport, error) {
 	tag, err = s.work.Exec(ctx, sqlDueCards, limit, 2*ringAgain)
 	rep.Cards = int(tag.RowsAffected())
 	errs = append(errs, unavailable(err))
+	tag, err = s.work.Exec(ctx, sqlDueEnds, recentEvents, 2*ringAgain)
+	rep.Cards += int(tag.RowsAffected())
+	errs = append(errs, unavailable(err))
 	_, err = s.work.Exec(ctx, sqlForgetSeen)
+	errs = append(errs, unavailable(err))
+	_, err = s.SealAudit(ctx, limit)
 	return rep, errors.Join(append(errs, unavailable(err))...)
 }
 
@@ -84,11 +107,14 @@ func (s *Service) sweepOne(ctx context.Context, id ID, w wait, rep *SweepReport)
 		return s.ring(ctx, id, rep)
 	case waitLease:
 		done, err := s.agentGone(ctx, id)
-		if err != nil || done {
-			rep.Uncertain++
+		if err != nil {
 			return err
 		}
-		return s.ring(ctx, id, rep)
+		if done {
+			rep.Uncertain++
+			return nil
+		}
+		return s.ring(ctx, id, rep) // an agent's own is not due any more, and not rung for
 	}
 	return s.ring(ctx, id, rep)
 }
@@ -128,9 +154,13 @@ func (s *Service) expire(ctx context.Context, id ID) (bool, error) {
 	return done, err
 }
 
+// Moves the next look of what is still due: whatever changed meanwhile has a time of its own.
+var sqlPutOff = statement(`UPDATE approval_open SET due_at = $2 WHERE approval_id = $1 AND due_at <= clock_timestamp()`)
+
 // agentGone ends an agent's attempt whose lease is over and that nobody will take over: at once for a tool that must not be sent
 // again, at execute_by otherwise (until then the agent may claim again).
 func (s *Service) agentGone(ctx context.Context, id ID) (bool, error) {
+	var look *time.Time
 	_, done, err := s.transition(ctx, s.work, id, want{}, func(f *facts) (*swap, error) {
 		r := f.req
 		if r.status != Executing || r.executor != string(rules.AgentExecutor) || !f.ledger.leaseOver(f.now) {
@@ -139,14 +169,17 @@ func (s *Service) agentGone(ctx context.Context, id ID) (bool, error) {
 		who := claimant{actor: System, surface: SurfaceSystem}
 		tool, no := f.registered(executionCheck{})
 		if no == nil && tool.Retry == rules.Idempotent && f.spent(tool) == "" {
-			if f.now.Before(r.expiresAt.Add(-time.Second)) {
-				return f.later(r.expiresAt, who).swap, nil
-			}
+			look = &r.expiresAt
+			return nil, nil
 		}
 		return f.doubt("the agent's lease ended without a report", who).swap, nil
 	})
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return false, nil
+	case err == nil && look != nil:
+		_, err = s.work.Exec(ctx, sqlPutOff, id, *look)
+		return false, unavailable(err)
 	}
 	return done, err
 }

@@ -16,15 +16,15 @@ import (
 //
 // A kill after this commit is the same situation one epoch later.
 func (s *Service) takeover(f *facts, who claimant) (step, error) {
-	r, l := f.req, f.ledger
+	r := f.req
 	tool, refused := f.registered(who.check)
 	if refused != nil {
 		return f.doubt(string(refused.reason), who), nil
 	}
 	switch tool.Retry {
 	case rules.Queryable:
-		if believed := l.claimedAt.Add(tool.HTTP.Timeout + tool.HTTP.Settle); f.now.Before(believed) {
-			return f.later(believed, who), nil
+		if believed := f.believed(tool); f.now.Before(believed) {
+			return step{claim: Claim{Why: string(Running)}, due: believed}, nil
 		}
 		args, ok, err := s.verified(f)
 		if err != nil || !ok {
@@ -48,11 +48,15 @@ func (s *Service) takeover(f *facts, who claimant) (step, error) {
 	case v.end != "":
 		return f.doubt(string(v.reason), who), nil
 	}
-	out := f.later(earlier(v.hold, r.expiresAt), who)
-	out.claim.Why = "held"
-	out.swap.held = v.reason
-	if v.refresh != nil {
-		out.stale = &stale{tenant: r.tenant, groups: v.refresh.groups, users: v.refresh.users}
+	out := step{claim: Claim{Why: "held"}, stale: f.stale(v)}
+	switch due := earlier(v.hold, r.expiresAt); {
+	case out.stale != nil && who.refresh:
+	case Reason(r.held) == v.reason:
+		out.due = due
+	default:
+		out.swap = r.moves(Executing, "execution.held", who.actor, who.surface)
+		out.swap.held, out.swap.wait, out.swap.due, out.swap.outbox = v.reason, waitLease, due, []string{OutboxCard}
+		out.swap.detail = map[string]any{"reason": v.reason}
 	}
 	return out, nil
 }
@@ -66,7 +70,7 @@ func (f *facts) spent(tool *rules.Tool) string {
 	}
 	switch {
 	case r.revokedAt != nil:
-		return string(ReasonRevokedByAdmin)
+		return string(r.revokedFor())
 	case !f.now.Before(r.expiresAt):
 		return string(ReasonExecuteExpired)
 	case l.attempts >= maxAttempts:
@@ -82,41 +86,55 @@ func (f *facts) doubt(why string, who claimant) step {
 	r, l := f.req, f.ledger
 	w := r.moves(Uncertain, "execution.uncertain", who.actor, who.surface)
 	w.ledger = &ledgerSet{token: l.token, epoch: l.epoch, from: []LedgerState{Running}, to: Unknown, maybeEffect: true, errorText: &why}
-	w.wait, w.due, w.outbox = waitEvidence, f.now.Add(firstLookup), []string{OutboxCard}
+	w.wait, w.due, w.outbox = waitEvidence, f.nextLook(), []string{OutboxCard}
 	w.detail = map[string]any{"why": why, "attempt": l.attempts, "epoch": l.epoch}
 	return step{swap: w, claim: Claim{Why: string(Uncertain)}}
-}
-
-// later leaves the operation as it is and looks again at a time.
-func (f *facts) later(at time.Time, who claimant) step {
-	w := f.req.moves(Executing, "execution.waits", who.actor, who.surface)
-	w.wait, w.due = waitLease, at
-	return step{swap: w, claim: Claim{Why: string(Running)}}
 }
 
 const (
 	firstLookup = time.Minute
 	maxLookup   = time.Hour
+	noLookup    = 24 * time.Hour // what only a person ends is looked at once a day
 )
+
+// nextLook is when an uncertain operation is asked about: later the older it is, and hardly ever where nobody can be asked.
+func (f *facts) nextLook() time.Time {
+	tool, refused := f.registered(executionCheck{})
+	if refused != nil || tool.Retry != rules.Queryable || tool.HTTP == nil {
+		return f.now.Add(noLookup)
+	}
+	at := f.now.Add(min(max(firstLookup, f.now.Sub(f.ledger.claimedAt)/2), maxLookup))
+	if believed := f.believed(tool); at.Before(believed) {
+		return believed
+	}
+	return at
+}
+
+// believed is when a lookup's "not found" means that it did not happen: timeout + settle after the last attempt's claim.
+func (f *facts) believed(tool *rules.Tool) time.Time {
+	return f.ledger.claimedAt.Add(tool.HTTP.Timeout + tool.HTTP.Settle)
+}
 
 // lookAgain asks a queryable tool about an uncertain operation. A lookup has no effect and needs no lease: it reports under the
 // last attempt's token, which stays valid for a late answer of that attempt.
 func (s *Service) lookAgain(f *facts, who claimant) (step, error) {
 	r, l := f.req, f.ledger
-	w := r.moves(Uncertain, "evidence.asked", who.actor, who.surface)
-	w.wait, w.due = waitEvidence, f.now.Add(24*time.Hour)
-	out := step{swap: w, claim: Claim{Why: string(Uncertain)}}
+	out := step{claim: Claim{Why: string(Uncertain)}, due: f.now.Add(noLookup)}
 	tool, refused := f.registered(who.check)
 	if refused != nil || tool.Retry != rules.Queryable || tool.HTTP == nil {
+		return out, nil
+	}
+	if believed := f.believed(tool); f.now.Before(believed) {
+		out.due = believed
 		return out, nil
 	}
 	args, ok, err := s.verified(f)
 	if err != nil || !ok {
 		return out, nil //nolint:nilerr // a person must look: the row can't be proven
 	}
-	w.due = f.now.Add(min(max(firstLookup, f.now.Sub(l.claimedAt)/2), maxLookup))
+	out.due = f.nextLook()
 	out.claim = Claim{
-		LookupFirst: true, Lease: Lease{ID: r.id, Tenant: r.tenant, Token: l.token, Epoch: l.epoch}, LeaseExpiresAt: w.due, Tenant: f.tenant, Tool: tool,
+		LookupFirst: true, Lease: Lease{ID: r.id, Tenant: r.tenant, Token: l.token, Epoch: l.epoch}, LeaseExpiresAt: out.due, Tenant: f.tenant, Tool: tool,
 		OperationKey: r.operationKey, Arguments: args, TargetVersion: r.targetVersion, Attempt: l.attempts, Deadline: r.expiresAt,
 	}
 	return out, nil

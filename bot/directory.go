@@ -104,19 +104,13 @@ func (d *Directory) Fresh(ctx context.Context, tenant string, groups, users []st
 
 // Refresh is Fresh for everything that the tenant's configuration names, and the members of its groups.
 func (d *Directory) Refresh(ctx context.Context, tenant string, maxAge time.Duration) error {
-	target, err := d.target(ctx, tenant)
+	t, err := d.target(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	return d.refresh(ctx, target, d.now().Add(-maxAge))
-}
-
-func (d *Directory) refresh(ctx context.Context, t approvals.DirectoryTarget, since time.Time) error {
+	since := d.now().Add(-maxAge)
 	if err := d.freshGroups(ctx, t, t.Groups, since); err != nil {
 		return err
-	}
-	for _, u := range t.Users {
-		d.note(key{t.Tenant, u})
 	}
 	return d.freshPeople(ctx, t, since)
 }
@@ -149,6 +143,9 @@ func (d *Directory) freshGroups(ctx context.Context, t approvals.DirectoryTarget
 			return nil
 		}
 		done := d.flights.DoChan("groups "+t.Team, func() (any, error) {
+			if d.have(d.groups, t.Tenant, groups, since) { // a look-up ended between our glance and our turn
+				return nil, nil
+			}
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookup)
 			defer cancel()
 			return nil, d.readGroups(ctx, t.Team)
@@ -238,10 +235,4 @@ func (d *Directory) needed(t approvals.DirectoryTarget) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-func (d *Directory) note(k key) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.people[k] = true
 }

@@ -236,6 +236,17 @@ func TestRunReadsByAge(t *testing.T) {
 	if n := w.Calls("usergroups.list"); n != 2 {
 		t.Errorf("an old mirror was not read: %d calls", n)
 	}
+	// Claims keep the groups young; the people must not grow old behind that.
+	people := w.Calls("users.info")
+	w.clock.move(5 * time.Minute)
+	w.store.mu.Lock()
+	w.store.targets[0].OldestSync = w.clock.Now()
+	w.store.mu.Unlock()
+	ticks <- time.Time{}
+	ticks <- time.Time{}
+	if g, u := w.Calls("usergroups.list"), w.Calls("users.info"); g != 2 || u != people+3 {
+		t.Errorf("%d calls for groups, %d for people", g, u-people)
+	}
 	cancel()
 	must(t, <-ended)
 }

@@ -199,7 +199,9 @@ func newWorld(t *testing.T) *world {
 	}
 	sim.AddChannel(slacksim.Channel{ID: channel, Name: "approvals"})
 	for _, u := range []slacksim.User{
-		{ID: "U0ALICE", Name: "alice", RealName: "Alice"}, {ID: "U0BOB", Name: "bob"}, {ID: "U0ROOT", Name: "root"},
+		{ID: "U0ALICE", Name: "alice", RealName: "Alice"},
+		{ID: "U0BOB", Name: "bob"},
+		{ID: "U0ROOT", Name: "root"},
 		{ID: "U0GUEST", Name: "guest", IsRestricted: true},
 	} {
 		sim.AddUser(u)

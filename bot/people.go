@@ -48,6 +48,9 @@ func (d *Directory) freshUsers(ctx context.Context, tenant string, users []strin
 func (d *Directory) freshUser(ctx context.Context, k key, since time.Time) error {
 	for range 2 {
 		done := d.flights.DoChan("user "+k.tenant+" "+k.id, func() (any, error) {
+			if d.have(d.users, k.tenant, []string{k.id}, since) { // a look-up ended between our glance and our turn
+				return nil, nil
+			}
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookup)
 			defer cancel()
 			return nil, d.readUser(ctx, k)
@@ -91,6 +94,9 @@ func (d *Directory) readUser(ctx context.Context, k key) error {
 // which only those are kept.
 func (d *Directory) freshPeople(ctx context.Context, t approvals.DirectoryTarget, since time.Time) error {
 	d.mu.Lock()
+	for _, u := range t.Users {
+		d.people[key{t.Tenant, u}] = true
+	}
 	var due []string
 	for k := range d.people {
 		if at, ok := d.users[k]; k.tenant == t.Tenant && (!ok || at.Before(since)) {

@@ -31,10 +31,15 @@ func (d *Directory) round(ctx context.Context) {
 	}
 	for _, t := range targets {
 		since := d.now().Add(-d.every)
-		if d.warm(t.Tenant) && t.OldestSync.After(since) {
-			continue // another process did it, or our own last round
+		var err error
+		// Groups that another process, or a claim, has just read are left alone. How old the people are only this process knows.
+		if !d.warm(t.Tenant) || !t.OldestSync.After(since) {
+			err = d.freshGroups(ctx, t, t.Groups, since)
 		}
-		if err := d.refresh(ctx, t, since); err == nil {
+		if err == nil {
+			err = d.freshPeople(ctx, t, since)
+		}
+		if err == nil {
 			d.mu.Lock()
 			d.read[t.Tenant] = true
 			d.mu.Unlock()

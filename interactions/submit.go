@@ -3,6 +3,7 @@ package interactions
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -108,8 +109,13 @@ func (h *Handler) reconciled(ctx context.Context, id signature, c click, happene
 		v, err = h.core.Reconcile(ctx, approvals.ReconcileRequest{
 			Tenant: tenant, By: by, Surface: approvals.SurfaceModal, ID: b.ID, Happened: happened, Evidence: evidence,
 		})
-		if err == nil {
-			return answer{body: slack.NewClearViewSubmissionResponse(), after: []func(context.Context){h.decided(c, approvals.Ruling{View: v})}}
+		v.ApprovalID = b.ID
+		after := []func(context.Context){h.decided(c, approvals.Ruling{View: v})}
+		switch {
+		case err == nil:
+			return answer{body: slack.NewClearViewSubmissionResponse(), after: after}
+		case errors.Is(err, approvals.ErrSecondPerson):
+			return answer{body: noticeInstead("Noted", *h.failure(err, b.ID)), after: after}
 		}
 		line = h.failure(err, b.ID)
 	}

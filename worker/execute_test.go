@@ -233,7 +233,7 @@ func TestNotLiveAfterAStop(t *testing.T) {
 			return nil
 		})
 		defer k.stopped()
-		time.Sleep(testLease * 2) //nolint:forbidigo // fake time
+		wait(t.Context(), 2*testLease)
 		if k.live() || ctx.Err() == nil {
 			t.Error("live after its end")
 		}

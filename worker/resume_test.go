@@ -193,8 +193,10 @@ func TestNotSent(t *testing.T) {
 		"a broken whsec_": {"whsec_" + canary + "!", func(*approvals.Delivery) {}, errWebhookSecret.Error()},
 		"an empty whsec_": {"whsec_", func(*approvals.Delivery) {}, errWebhookSecret.Error()},
 		"no such secret":  {whsec, func(d *approvals.Delivery) { d.Secret.Name = "OTHER" }, "reference can't be resolved: env:OTHER of tenant acme: the variable isn't set"},
-		"a private address": {whsec, func(d *approvals.Delivery) { d.Tenant = &rules.Tenant{Name: "acme"} },
-			"the agent did not answer: the address is private or special, and egress.allow doesn't open it"},
+		"a private address": {
+			whsec, func(d *approvals.Delivery) { d.Tenant = &rules.Tenant{Name: "acme"} },
+			"the agent did not answer: the address is private or special, and egress.allow doesn't open it",
+		},
 		"a URL that is none": {whsec, func(d *approvals.Delivery) { d.URL = "http://a b/" + canary }, "the agent's URL can't be used"},
 	} {
 		t.Run(name, func(t *testing.T) {

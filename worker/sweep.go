@@ -48,7 +48,8 @@ func (s *sweeper) run(ctx context.Context) {
 			s.log.Info("the sweep works again")
 		}
 		failing = err != nil
-		if !wait(ctx, s.every-s.every/8+rand.N(s.every/4+1)) {
+		spread := rand.N(s.every/4 + 1) //nolint:gosec // keeps processes apart; nothing to guess
+		if !wait(ctx, s.every-s.every/8+spread) {
 			return
 		}
 	}

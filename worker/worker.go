@@ -13,6 +13,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdpoint/holdpoint/approvals"
 	"github.com/holdpoint/holdpoint/approvals/rules"
 	"github.com/holdpoint/holdpoint/worker/tools"
 )
@@ -24,6 +25,8 @@ type Core interface {
 	Resumes
 	Sweeps
 }
+
+var _ Core = (*approvals.Service)(nil)
 
 // Options are a worker's settings; zero fields take the defaults given.
 type Options struct {

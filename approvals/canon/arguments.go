@@ -62,13 +62,13 @@ func Read(raw []byte) Arguments {
 	if a.Raw == nil {
 		a.Raw = []byte{}
 	}
-	value, reason := parse(string(a.Raw), false, true)
+	value, reason := parseObject(string(a.Raw), false)
 	if reason == "" {
 		// The gate has refused everything that the transformer could trip
 		// over; should it still do so, the call is unreadable, not lost.
 		canonical, err := jcs.Transform(a.Raw)
 		if err == nil {
-			a.Canonical, a.Value = canonical, value.(map[string]any)
+			a.Canonical, a.Value = canonical, value
 			a.Digest = digest(DigestJCS, canonical)
 			return a
 		}
@@ -87,11 +87,11 @@ func (a Arguments) Readable() bool { return a.Unreadable == "" && a.Canonical !=
 // keeps its text exactly as sent ("5.00" stays "5.00"), for showing. The error
 // is an [UnreadableError].
 func Numbers(raw []byte) (map[string]any, error) {
-	value, reason := parse(string(raw), true, true)
+	value, reason := parseObject(string(raw), true)
 	if reason != "" {
 		return nil, &UnreadableError{Reason: reason}
 	}
-	return value.(map[string]any), nil
+	return value, nil
 }
 
 // Marshal gives the RFC 8785 form of a Go value, for digests over things other
@@ -104,7 +104,7 @@ func Marshal(v any) ([]byte, error) {
 		// encoding/json quotes the offending value in some errors.
 		return nil, fmt.Errorf("canon: %T has no JSON form", v)
 	}
-	if _, reason := parse(string(raw), false, false); reason != "" {
+	if _, reason := parse(string(raw), false); reason != "" {
 		return nil, &UnreadableError{Reason: reason}
 	}
 	out, err := jcs.Transform(raw)

@@ -37,7 +37,7 @@ func BenchmarkRead(b *testing.B) {
 			b.ReportAllocs()
 			text := string(raw)
 			for b.Loop() {
-				if _, reason := parse(text, false, true); reason != "" {
+				if _, reason := parseObject(text, false); reason != "" {
 					b.Fatal(reason)
 				}
 			}

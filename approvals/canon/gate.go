@@ -1,36 +1,42 @@
 package canon
 
 import (
-	"encoding/json"
-	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // parse decodes one JSON value (RFC 8259) and reports the first trap it meets;
 // reason is "" when there is none. With numbers, a number becomes a
-// json.Number, else a float64. With object, only an object will do.
-func parse(text string, numbers, object bool) (value any, reason string) {
+// json.Number, else a float64.
+func parse(text string, numbers bool) (value any, reason string) {
 	if !utf8.ValidString(text) {
 		return nil, ReasonInvalidUTF8
 	}
 	p := parser{text: text, numbers: numbers}
 	p.space()
-	isObject := p.pos < len(text) && text[p.pos] == '{'
 	value = p.value(0)
-	if p.reason == "" {
-		p.space()
-		switch {
-		case p.pos != len(text):
-			p.reason = ReasonTrailingData
-		case object && !isObject:
-			p.reason = ReasonNotObject
-		}
+	p.space()
+	if p.reason == "" && p.pos != len(text) {
+		p.reason = ReasonTrailingData
 	}
 	if p.reason != "" {
 		return nil, p.reason
 	}
 	return value, ""
+}
+
+// parseObject is parse for arguments: they are an object.
+func parseObject(text string, numbers bool) (object map[string]any, reason string) {
+	value, reason := parse(text, numbers)
+	if reason != "" {
+		return nil, reason
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, ReasonNotObject
+	}
+	return object, ""
 }
 
 // parser walks the text once. Keys and strings without escapes are substrings
@@ -212,175 +218,21 @@ func (p *parser) unique(key string, first int, folded map[string]struct{}) map[s
 	return folded
 }
 
-// string reads a string whose opening quote is next.
-func (p *parser) string() string {
-	p.pos++
-	start := p.pos
-	for p.pos < len(p.text) {
-		switch c := p.text[p.pos]; {
-		case c == '"':
-			s := p.text[start:p.pos]
-			p.pos++
-			return s
-		case c == '\\':
-			return p.escaped(start)
-		case c < 0x20:
-			p.fail(ReasonNotJSON)
-			return ""
-		default:
-			p.pos++
-		}
-	}
-	p.fail(ReasonNotJSON)
-	return ""
-}
-
-// escaped reads on from the first backslash of a string that began at start.
-func (p *parser) escaped(start int) string {
-	out := append(p.scratch[:0], p.text[start:p.pos]...)
-	defer func() { p.scratch = out[:0] }()
-	for p.pos < len(p.text) {
-		c := p.text[p.pos]
-		p.pos++
-		switch {
-		case c == '"':
-			return string(out)
-		case c < 0x20:
-			p.fail(ReasonNotJSON)
-			return ""
-		case c != '\\':
-			out = append(out, c)
-			continue
-		}
-		if p.pos >= len(p.text) {
-			break
-		}
-		c = p.text[p.pos]
-		p.pos++
-		switch c {
-		case '"', '\\', '/':
-			out = append(out, c)
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		case 'u':
-			r := p.codePoint()
-			if p.reason != "" {
-				return ""
+// foldKey gives one form to all keys that are equal under simple case folding,
+// as strings.EqualFold and encoding/json see it: each rune becomes the smallest
+// of its folding orbit (k, K and the Kelvin sign become K).
+func foldKey(key string) string {
+	out := make([]byte, 0, len(key))
+	for _, r := range key {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r { // the orbit has wrapped around to its smallest
+				r = next
+				break
 			}
-			out = utf8.AppendRune(out, r)
-		default:
-			p.fail(ReasonNotJSON)
-			return ""
+			r = next
 		}
+		out = utf8.AppendRune(out, r)
 	}
-	p.fail(ReasonNotJSON)
-	return ""
+	return string(out)
 }
-
-// codePoint reads what follows \u: four hex digits, and the low half when they
-// are a high surrogate.
-func (p *parser) codePoint() rune {
-	unit, ok := p.hex4()
-	if !ok {
-		p.fail(ReasonNotJSON)
-		return 0
-	}
-	if unit < 0xD800 || unit > 0xDFFF {
-		return unit
-	}
-	if unit > 0xDBFF || !strings.HasPrefix(p.text[p.pos:], `\u`) {
-		p.fail(ReasonLoneSurrogate)
-		return 0
-	}
-	p.pos += 2
-	low, ok := p.hex4()
-	switch {
-	case !ok:
-		p.fail(ReasonNotJSON)
-		return 0
-	case low < 0xDC00 || low > 0xDFFF:
-		p.fail(ReasonLoneSurrogate)
-		return 0
-	}
-	return (unit-0xD800)<<10 | (low - 0xDC00) + 0x10000
-}
-
-func (p *parser) hex4() (rune, bool) {
-	if len(p.text)-p.pos < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range []byte(p.text[p.pos : p.pos+4]) {
-		switch {
-		case isDigit(c):
-			r = r<<4 | rune(c-'0')
-		case 'a' <= c && c <= 'f':
-			r = r<<4 | rune(c-'a'+10)
-		case 'A' <= c && c <= 'F':
-			r = r<<4 | rune(c-'A'+10)
-		default:
-			return 0, false
-		}
-	}
-	p.pos += 4
-	return r, true
-}
-
-// number reads a number whose first byte is next.
-func (p *parser) number() any {
-	start := p.pos
-	p.take('-')
-	switch {
-	case p.take('0'):
-	case p.digits() == 0:
-		p.fail(ReasonNotJSON)
-		return nil
-	}
-	integer := true
-	if p.take('.') {
-		integer = false
-		if p.digits() == 0 {
-			p.fail(ReasonNotJSON)
-			return nil
-		}
-	}
-	if p.take('e') || p.take('E') {
-		integer = false
-		if !p.take('+') {
-			p.take('-')
-		}
-		if p.digits() == 0 {
-			p.fail(ReasonNotJSON)
-			return nil
-		}
-	}
-	literal := p.text[start:p.pos]
-	f, err := strconv.ParseFloat(literal, 64)
-	// Integers of up to 15 digits are exact; the rest is compared digit by digit.
-	if err != nil || !(integer && len(literal) <= 15) && !p.exact(literal, f) {
-		p.fail(ReasonNumber)
-		return nil
-	}
-	if p.numbers {
-		return json.Number(literal)
-	}
-	return f
-}
-
-func (p *parser) digits() int {
-	start := p.pos
-	for p.pos < len(p.text) && isDigit(p.text[p.pos]) {
-		p.pos++
-	}
-	return p.pos - start
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }

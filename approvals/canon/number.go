@@ -1,10 +1,61 @@
 package canon
 
 import (
+	"encoding/json"
 	"strconv"
-	"unicode"
-	"unicode/utf8"
 )
+
+// number reads a number whose first byte is next.
+func (p *parser) number() any {
+	start := p.pos
+	p.take('-')
+	switch {
+	case p.take('0'):
+	case p.digits() == 0:
+		p.fail(ReasonNotJSON)
+		return nil
+	}
+	integer := true
+	if p.take('.') {
+		integer = false
+		if p.digits() == 0 {
+			p.fail(ReasonNotJSON)
+			return nil
+		}
+	}
+	if p.take('e') || p.take('E') {
+		integer = false
+		if !p.take('+') {
+			p.take('-')
+		}
+		if p.digits() == 0 {
+			p.fail(ReasonNotJSON)
+			return nil
+		}
+	}
+	literal := p.text[start:p.pos]
+	f, err := strconv.ParseFloat(literal, 64)
+	// Integers of up to 15 digits are exact; the rest is compared digit by digit.
+	short := integer && len(literal) <= 15
+	if err != nil || !short && !p.exact(literal, f) {
+		p.fail(ReasonNumber)
+		return nil
+	}
+	if p.numbers {
+		return json.Number(literal)
+	}
+	return f
+}
+
+func (p *parser) digits() int {
+	start := p.pos
+	for p.pos < len(p.text) && isDigit(p.text[p.pos]) {
+		p.pos++
+	}
+	return p.pos - start
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // exact says whether the literal's decimal value is that of f's shortest form,
 // the one that RFC 8785 writes. "5.00" and "1e2" are; 9007199254740993 is not.
@@ -87,23 +138,4 @@ func exponent[T string | []byte](literal T) int {
 		return -n
 	}
 	return n
-}
-
-// foldKey gives one form to all keys that are equal under simple case folding,
-// as strings.EqualFold and encoding/json see it: each rune becomes the smallest
-// of its folding orbit (k, K and the Kelvin sign become K).
-func foldKey(key string) string {
-	out := make([]byte, 0, len(key))
-	for _, r := range key {
-		for {
-			next := unicode.SimpleFold(r)
-			if next <= r { // the orbit has wrapped around to its smallest
-				r = next
-				break
-			}
-			r = next
-		}
-		out = utf8.AppendRune(out, r)
-	}
-	return string(out)
 }

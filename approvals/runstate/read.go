@@ -16,21 +16,21 @@ const (
 )
 
 var (
-	// ErrNotJSON: not one JSON value, or an ambiguous one (a member twice,
+	// ErrNotJSON means not one JSON value, or an ambiguous one (a member twice,
 	// broken Unicode in a call).
 	ErrNotJSON = errors.New("runstate: the state is not unambiguous JSON")
-	// ErrVersion: an unknown format, schema, step or interruption type, or a
+	// ErrVersion means an unknown format, schema, step or interruption type, or a
 	// shape that the schema doesn't have (version_unsupported).
 	ErrVersion = errors.New("runstate: the state's version is not supported")
-	// ErrMismatch: the state contradicts itself or the calls given with it
+	// ErrMismatch means that the state contradicts itself or the calls given with it
 	// (state_mismatch).
 	ErrMismatch = errors.New("runstate: the state doesn't agree on what waits")
-	// ErrNothingWaits: no call waits in the state (state_mismatch). It is an
-	// ErrMismatch.
+	// ErrNothingWaits means that no call waits in the state (state_mismatch). It
+	// is an ErrMismatch.
 	ErrNothingWaits = fmt.Errorf("%w: nothing waits in it", ErrMismatch)
 )
 
-// StandingError: the state holds a decision that was not made here
+// StandingError says that the state holds a decision that was not made here
 // (standing_approval_in_state).
 type StandingError struct {
 	Pointer string // of the "approved" or "rejected" member
@@ -40,7 +40,7 @@ func (e *StandingError) Error() string {
 	return "runstate: a standing approval or a decision on a waiting call at " + brief(e.Pointer)
 }
 
-// SecretError: the state holds a credential (secret_in_state).
+// SecretError says that the state holds a credential (secret_in_state).
 type SecretError struct {
 	Pointer string
 	Rule    string // gitleaks' rule, or secret.RuleName for a field's name

@@ -65,9 +65,9 @@ func standing(root any, own *copies) (string, bool) {
 	w := standingWalk{own: own}
 	// An opaque state may be a run state's text.
 	if text, ok := root.(string); ok {
-		return w.text(text, "")
+		return w.text(text)
 	}
-	return w.value(root, "", false)
+	return w.value(root, false)
 }
 
 type standingWalk struct {
@@ -75,36 +75,36 @@ type standingWalk struct {
 	depth int // of states in strings
 }
 
-// value walks v; records says whether it is under an approvals member.
-func (w *standingWalk) value(v any, pointer string, records bool) (string, bool) {
+// value walks v and gives the pointer from there to what it found; records says
+// whether v is under an approvals member.
+func (w *standingWalk) value(v any, records bool) (string, bool) {
 	if w.own.is(v) {
 		return "", false
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			at := pointer + canon.Pointer(key)
 			if records && (key == "approved" || key == "rejected") && w.decides(v[key]) {
-				return at, true
+				return canon.Pointer(key), true
 			}
-			if found, ok := w.value(v[key], at, records || approvalsName(key)); ok {
-				return found, true
+			if found, ok := w.value(v[key], records || approvalsName(key)); ok {
+				return canon.Pointer(key) + found, true
 			}
 		}
 	case []any:
 		for i, element := range v {
-			if found, ok := w.value(element, pointer+"/"+strconv.Itoa(i), records); ok {
-				return found, true
+			if found, ok := w.value(element, records); ok {
+				return canon.Pointer(strconv.Itoa(i)) + found, true
 			}
 		}
 	case string:
-		return w.text(v, pointer)
+		return w.text(v)
 	}
 	return "", false
 }
 
 // text enters a string that holds a state.
-func (w *standingWalk) text(s, pointer string) (string, bool) {
+func (w *standingWalk) text(s string) (string, bool) {
 	if w.depth > maxNesting {
 		return "", false
 	}
@@ -114,7 +114,7 @@ func (w *standingWalk) text(s, pointer string) (string, bool) {
 	}
 	w.depth++
 	defer func() { w.depth-- }()
-	return w.value(state, pointer, false)
+	return w.value(state, false)
 }
 
 // decides says whether an "approved" or "rejected" member is more than history.

@@ -18,12 +18,13 @@ import (
 )
 
 var (
-	// ErrKMSUnsupported: the keyset setting names a KMS that this binary has no
-	// client for.
+	// ErrKMSUnsupported means that the keyset setting names a KMS that this
+	// binary has no client for.
 	ErrKMSUnsupported = errors.New("seal: this build has no client for that KMS")
-	// ErrKeyset: the keyset file is missing, unreadable, or no keyset.
+	// ErrKeyset means that the keyset file is missing, unreadable, or no keyset.
 	ErrKeyset = errors.New("seal: keyset")
-	// ErrKeysetMode: others than the owner can read or change the keyset file.
+	// ErrKeysetMode means that others than the owner can read or change the
+	// keyset file.
 	ErrKeysetMode = errors.New("seal: keyset file is open to others")
 )
 

@@ -18,9 +18,9 @@ import (
 // bytes. Which of them it was is not told.
 var ErrSealed = errors.New("seal: can't be opened with this key and binding")
 
-// ErrKMS: a KMS didn't wrap or unwrap a data key. It may be out of reach, and a
-// later try may work, or it refuses: a KMS tells the two apart by message only,
-// and its message may say too much to be passed on.
+// ErrKMS means that a KMS didn't wrap or unwrap a data key. It may be out of
+// reach, and a later try may work, or it refuses: a KMS tells the two apart by
+// message only, and its message may say too much to be passed on.
 var ErrKMS = errors.New("seal: the KMS didn't wrap or unwrap the data key")
 
 // dataKeyBytes is the length of a data key: AES-256.

@@ -26,7 +26,7 @@ type Store interface {
 	Delete(ctx context.Context, uri string) error
 }
 
-// ErrNoBlob: the store has nothing under that URI.
+// ErrNoBlob means that the store has nothing under that URI.
 var ErrNoBlob = errors.New("seal: no such blob")
 
 // uriScheme starts what Put gives. The URI doesn't name the bucket, so that a

@@ -50,13 +50,17 @@ var load = sync.OnceValue(func() *detector {
 	return d
 })
 
+// shortest is a length below which no rule of gitleaks matches; the least that
+// any of its patterns asks for is longer.
+const shortest = 8
+
 // Warm builds the detector now, so that no request waits for it.
 func Warm() { load() }
 
 // Find gives the credentials in s, ordered and not overlapping. Every
 // occurrence of a detected text counts. It is safe for concurrent use.
 func Find(s string) []Finding {
-	if s == "" {
+	if len(s) < shortest {
 		return nil
 	}
 	d := load()

@@ -41,7 +41,7 @@ type Options struct {
 // first finding is always the same one.
 func Walk(document any, o Options) iter.Seq[Located] {
 	return func(yield func(Located) bool) {
-		w := walker{Options: o, yield: yield}
+		w := walker{Options: o, yield: yield, names: map[string]nameFacts{}, clean: map[string]struct{}{}}
 		w.value(document, "", "", false, 0)
 	}
 }
@@ -49,6 +49,53 @@ func Walk(document any, o Options) iter.Seq[Located] {
 type walker struct {
 	Options
 	yield func(Located) bool
+	// A state repeats its member names and most of its strings, at each level
+	// again: each is looked at once a walk.
+	names map[string]nameFacts
+	clean map[string]struct{} // strings up to rememberedLen without a finding
+}
+
+// nameFacts is what a member name says: that its value is a credential, or,
+// with a rule, that it is one itself.
+type nameFacts struct {
+	credential bool
+	rule       string
+}
+
+// rememberedLen keeps long texts, which seldom repeat, out of the memory.
+const rememberedLen = 1 << 10
+
+func (w *walker) name(key string) nameFacts {
+	facts, known := w.names[key]
+	if !known {
+		facts.credential = CredentialName(key)
+		if !plainName(key) {
+			facts.rule = w.find(key)
+		}
+		w.names[key] = facts
+	}
+	return facts
+}
+
+// plainName says that a member name can't itself be a credential: it is a short
+// identifier without any digit. Most names are, and a detector run costs more
+// than all the rest of the walk.
+func plainName(key string) bool {
+	return len(key) < 32 && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-$") == ""
+}
+
+// find gives the rule of the first finding in s, or "".
+func (w *walker) find(s string) string {
+	if _, clean := w.clean[s]; clean {
+		return ""
+	}
+	if found := Find(s); len(found) > 0 {
+		return found[0].Rule
+	}
+	if len(s) <= rememberedLen {
+		w.clean[s] = struct{}{}
+	}
+	return ""
 }
 
 // maxUnpack bounds how often a string within a string is unpacked. What is
@@ -64,13 +111,14 @@ func (w *walker) value(v any, pointer, at string, named bool, unpacked int) bool
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if found := Find(key); len(found) > 0 {
-				if !w.found(pointer, at, found[0].Rule) {
+			facts := w.name(key)
+			if facts.rule != "" {
+				if !w.found(pointer, at, facts.rule) {
 					return false
 				}
 				continue
 			}
-			if !w.value(v[key], pointer+"/"+escape(key), at, CredentialName(key), unpacked) {
+			if !w.value(v[key], pointer+"/"+escape(key), at, facts.credential, unpacked) {
 				return false
 			}
 		}
@@ -106,8 +154,8 @@ func (w *walker) text(s, pointer, at string, named bool, unpacked int) bool {
 			return w.value(inner, pointer, at, false, unpacked+1)
 		}
 	}
-	if found := Find(s); len(found) > 0 {
-		return w.found(pointer, at, found[0].Rule)
+	if rule := w.find(s); rule != "" {
+		return w.found(pointer, at, rule)
 	}
 	return true
 }

@@ -68,7 +68,7 @@ func describe(table []route) huma.Config {
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Holdpoint", Version: Version, Description: "The agents' API of Holdpoint: hand in a paused run, learn what people decided, " +
-			"run what was approved, once.\n\nBodies are JSON. Unknown and duplicate names are refused. Errors are RFC 9457 problems with a `code`."},
+			"run what was approved, once.\n\nBodies are JSON. Unknown and duplicate names are refused; lengths count bytes; null is the same as absent, but as a result. Errors are RFC 9457 problems with a `code`."},
 		Security: []map[string][]string{{"key": {}}},
 		Tags: []*huma.Tag{
 			{Name: tagApprovals, Description: "What waits, what was decided."},

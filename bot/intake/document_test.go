@@ -58,7 +58,7 @@ func TestOpenAPIFile(t *testing.T) {
 	document, _ := served(t)
 	file := filepath.Join("..", "..", "docs", "openapi.json")
 	if *update {
-		if err := os.WriteFile(file, []byte(document), 0o644); err != nil { //nolint:gosec // a public document
+		if err := os.WriteFile(file, []byte(document), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,6 +257,9 @@ func TestPage(t *testing.T) {
 		if anchors[link[1]] != 1 {
 			t.Errorf("#%s leads nowhere", link[1])
 		}
+	}
+	if strings.Contains(r.body, "`") || !strings.Contains(r.body, "<code>since</code>") {
+		t.Error("code in the descriptions is not set as code")
 	}
 	if !strings.Contains(r.header.Get("Content-Security-Policy"), "style-src 'sha256-") || !strings.Contains(r.body, "<style>"+pageStyle+"</style>") {
 		t.Error("the page's style is not the one that its policy allows")

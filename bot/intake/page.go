@@ -25,11 +25,11 @@ func docsPage(doc *huma.OpenAPI) (page []byte, policy string) {
 	sum := sha256.Sum256([]byte(pageStyle))
 	policy = fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", base64.StdEncoding.EncodeToString(sum[:]))
 	t := template.Must(template.New("page").Funcs(template.FuncMap{
-		"kind": kind, "ref": ref, "paragraphs": paragraphs, "lower": strings.ToLower, "required": func(s *huma.Schema, name string) bool { return slices.Contains(s.Required, name) },
-	}).Parse(pageSource))
+		"kind": kind, "ref": ref, "paragraphs": paragraphs, "spans": spans, "lower": strings.ToLower, "required": func(s *huma.Schema, name string) bool { return slices.Contains(s.Required, name) },
+	}).Parse(strings.Replace(pageSource, "STYLE", pageStyle, 1)))
 	var b bytes.Buffer
 	err := t.Execute(&b, map[string]any{
-		"Doc": doc, "Style": template.CSS(pageStyle), "Groups": grouped(doc), "Schemas": doc.Components.Schemas.Map(), "Codes": meaningRows(), //nolint:gosec // the style is this package's own file
+		"Doc": doc, "Groups": grouped(doc), "Schemas": doc.Components.Schemas.Map(), "Codes": meaningRows(),
 	})
 	if err != nil {
 		panic(fmt.Errorf("intake: the documentation page: %w", err)) // built from constants: a test would have seen it
@@ -105,6 +105,22 @@ func ref(s *huma.Schema) string {
 		return ""
 	}
 	return strings.TrimPrefix(s.Ref, schemaPrefix)
+}
+
+// span is a stretch of a paragraph; code stands between backticks.
+type span struct {
+	Text string
+	Code bool
+}
+
+func spans(paragraph string) []span {
+	var out []span
+	for i, text := range strings.Split(paragraph, "`") {
+		if text != "" {
+			out = append(out, span{text, i%2 == 1})
+		}
+	}
+	return out
 }
 
 func paragraphs(s string) []string {

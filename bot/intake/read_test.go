@@ -256,8 +256,14 @@ func TestPull(t *testing.T) {
 			t.Errorf("%d %s %v", r.status, r.body, r.header)
 		}
 	}
-	if r := h.do("GET", path, "", "Authorization", "Bearer "+otherBearer); r.status != 204 || r.body != "" || r.header.Get("Content-Type") != "" {
-		t.Errorf("another agent's run: %d %s %v", r.status, r.body, r.header)
+	for _, query := range []string{"", "?wait=30s"} {
+		if r := h.do("GET", path+query, "", "Authorization", "Bearer "+otherBearer); r.problem(t).Code != approvals.CodeNotFound {
+			t.Errorf("another agent's run: %d %s", r.status, r.body)
+		}
+	}
+	h.submitted()
+	if r := h.do("GET", "/v1/runs/run_42/resume", ""); r.status != 204 || r.body != "" || r.header.Get("Content-Type") != "" {
+		t.Errorf("nothing to resume yet: %d %s %v", r.status, r.body, r.header)
 	}
 	if r := h.do("POST", path+"/ack", `{"pause":3,"agent_revision":"git:1"}`); r.status != 204 || r.body != "" {
 		t.Errorf("%d %s", r.status, r.body)

@@ -47,22 +47,6 @@ func read(call Call, got *answer, s *screen) approvals.Outcome {
 	return out
 }
 
-// readLookup classifies an answer to a lookup.
-func readLookup(call Call, got *answer, s *screen) approvals.Outcome {
-	said := fmt.Sprintf("the lookup answered %s", phrase(got.status))
-	switch {
-	case got.status == http.StatusOK && (got.whole || got.tooMuch):
-		return approvals.Outcome{Class: approvals.OutcomeSucceeded, Output: got.output(), Receipt: s.receipt(got)}
-	case got.status == http.StatusOK:
-		return unknown(said + " and broke off")
-	case got.status == http.StatusNotFound && call.Settled:
-		return approvals.Outcome{Class: approvals.OutcomeAbsent, Error: said}
-	case got.status == http.StatusNotFound:
-		return unknown(said + ", too early to be believed")
-	}
-	return unknown(said)
-}
-
 // notKept stands for an answer above the cap.
 var notKept = json.RawMessage(`"[the answer was larger than 1 MiB and was not kept]"`)
 

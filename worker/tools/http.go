@@ -52,27 +52,6 @@ func (e *Executor) send(ctx context.Context, call Call) approvals.Outcome {
 	return read(call, got, newScreen(call, hidden))
 }
 
-// lookup asks for the operation by its key. Sending it twice would be harmless; it goes
-// through the same door all the same.
-func (e *Executor) lookup(ctx context.Context, call Call) approvals.Outcome {
-	url, err := call.Tool.HTTP.LookupURL(call.Arguments.Raw, call.OperationKey)
-	if err != nil {
-		return unknown("not looked up: " + reasonOf(err))
-	}
-	if url == "" {
-		return unknown("not looked up: the tool has no lookup")
-	}
-	headers, hidden, err := e.headers(call)
-	if err != nil {
-		return unknown("not looked up: " + reasonOf(err))
-	}
-	got, outcome := e.exchange(ctx, call, rules.Request{Method: http.MethodGet, URL: url}, headers)
-	if outcome != nil {
-		return unknown("the lookup got no answer")
-	}
-	return readLookup(call, got, newScreen(call, hidden))
-}
-
 // headers resolves the tool's headers now, so that a rotated secret counts at once. hidden
 // are the resolved values: an answer that repeats one is not shown.
 func (e *Executor) headers(call Call) (headers http.Header, hidden []string, err error) {

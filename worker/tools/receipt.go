@@ -18,22 +18,28 @@ const (
 )
 
 // screen decides what of an answer a person may see. It knows the texts that must not
-// come back: redacted arguments, credentials among the arguments, resolved headers.
-type screen struct{ hidden []string }
+// come back: redacted arguments, credentials among the arguments, resolved headers. It
+// gathers them only when there is an answer to quote.
+type screen struct {
+	call    Call
+	headers []string
+	hidden  []string // lower case
+}
 
-func newScreen(call Call, headers []string) *screen {
-	s := &screen{}
-	for _, h := range headers {
+func newScreen(call Call, headers []string) *screen { return &screen{call: call, headers: headers} }
+
+func (s *screen) gather() {
+	for _, h := range s.headers {
 		s.hide(h)
 		if _, credential, found := strings.Cut(h, " "); found { // "Bearer …"
 			s.hide(credential)
 		}
 	}
-	args, err := canon.Numbers(call.Arguments.Raw)
+	args, err := canon.Numbers(s.call.Arguments.Raw)
 	if err != nil {
-		return s // unreadable arguments never get here
+		return // unreadable arguments never get here
 	}
-	for _, pointer := range call.Tool.Redact {
+	for _, pointer := range s.call.Tool.Redact {
 		if v, ok := canon.Get(args, pointer); ok {
 			s.hideAll(v)
 		}
@@ -43,7 +49,6 @@ func newScreen(call Call, headers []string) *screen {
 			s.hideAll(v)
 		}
 	}
-	return s
 }
 
 func (s *screen) hide(text string) {
@@ -99,6 +104,7 @@ func (s *screen) receipt(got *answer) string {
 // clean reports that neither a credential nor a hidden text is in the answer, escaped or
 // not, in a value or in a name.
 func (s *screen) clean(body []byte) bool {
+	s.gather()
 	if secret.Found(string(body)) || s.covers(string(body)) {
 		return false
 	}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/rules"
+)
+
+// configCmd is `holdpoint config …`.
+type configCmd struct {
+	databaseFlags
+	sealFlags
+	Check configCheck `cmd:"" help:"Read and compile the files; nothing is written."`
+	Diff  configDiff  `cmd:"" help:"What the files would change, and which waiting approvals they would block."`
+	Apply configApply `cmd:"" help:"Make the files the active configuration of the tenants that they name."`
+	Show  configShow  `cmd:"" help:"The active configuration of a tenant."`
+}
+
+type configFiles struct {
+	Path string `arg:"" help:"A YAML file, or a folder of them." placeholder:"FILE_OR_DIR"`
+}
+
+type configCheck struct{ configFiles }
+
+func (c configCheck) Run(io streams) error {
+	cfg, err := readConfig(c.Path)
+	if err != nil {
+		return problems(io, err)
+	}
+	for _, name := range cfg.Names() {
+		t := cfg.Tenants[name]
+		_, _ = fmt.Fprintf(io.out, "ok    %s: %d rules, %d tools, %d agents\n", name, len(t.Rules), len(t.Tools), len(t.Agents))
+	}
+	return nil
+}
+
+// problems prints each fault on a line of its own.
+func problems(io streams, err error) error {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		for _, e := range many.Unwrap() {
+			_, _ = fmt.Fprintln(io.err, e)
+		}
+		return errFailed
+	}
+	return err
+}
+
+type configDiff struct{ configFiles }
+
+func (c configDiff) Run(ctx context.Context, all *cli, io streams) error {
+	cfg, err := readConfig(c.Path)
+	if err != nil {
+		return problems(io, err)
+	}
+	core, done, err := shell(ctx, all.Config.databaseFlags, all.Config.sealFlags, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	for _, name := range cfg.Names() {
+		was, revision, err := core.ActiveTenant(ctx, name)
+		if err != nil && !errors.Is(err, approvals.ErrNoConfig) {
+			return err
+		}
+		changes := rules.Diff(was, cfg.Tenants[name])
+		_, _ = fmt.Fprintf(io.out, "%s: %d changes against revision %d\n", name, len(changes), revision)
+		for _, ch := range changes {
+			_, _ = fmt.Fprintln(io.out, "  "+ch.String())
+		}
+		if was == nil || len(changes) == 0 {
+			continue
+		}
+		if all.Config.Keyset == "" {
+			_, _ = fmt.Fprintln(io.out, "  set HOLDPOINT_KEYSET to see which waiting approvals this would block: the rules are run again on their sealed arguments")
+			continue
+		}
+		impact, err := core.Impact(ctx, cfg.Tenants[name])
+		if err != nil {
+			return err
+		}
+		reasons := make([]string, 0, len(impact))
+		for r := range impact {
+			reasons = append(reasons, string(r))
+		}
+		sort.Strings(reasons)
+		for _, r := range reasons {
+			_, _ = fmt.Fprintf(io.out, "  would block %d waiting approvals (%s):\n", len(impact[approvals.Reason(r)]), r)
+			for _, v := range impact[approvals.Reason(r)] {
+				_, _ = fmt.Fprintf(io.out, "    %s  %s  %s  run %s\n", v.ApprovalID, v.Status, v.Tool, v.RunID)
+			}
+		}
+	}
+	return nil
+}
+
+type configApply struct{ configFiles }
+
+func (c configApply) Run(ctx context.Context, all *cli, io streams) error {
+	cfg, err := readConfig(c.Path)
+	if err != nil {
+		return problems(io, err)
+	}
+	core, done, err := shell(ctx, all.Config.databaseFlags, all.Config.sealFlags, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := local(ctx, core, cfg); err != nil {
+		return err
+	}
+	applied, err := core.Apply(ctx, cfg, operator())
+	for _, a := range applied {
+		word := "unchanged, revision"
+		if a.Changed {
+			word = "active, revision"
+		}
+		_, _ = fmt.Fprintf(io.out, "%s: %s %d\n", a.Tenant, word, a.Revision)
+		for _, v := range a.Ended {
+			_, _ = fmt.Fprintf(io.out, "  %s %s: %s (run %s)\n", v.ApprovalID, v.Status, v.ReasonCode, v.RunID)
+		}
+	}
+	return err
+}
+
+// local refuses `env:` and `file:` references once there are several tenants: one tenant's could name another's secret.
+func local(ctx context.Context, core *approvals.Service, cfg *rules.Config) error {
+	known, err := core.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	all := map[string]bool{}
+	for _, name := range append(known, cfg.Names()...) {
+		all[name] = true
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	for name := range all {
+		t := cfg.Tenants[name]
+		if t == nil {
+			if t, _, err = core.ActiveTenant(ctx, name); err != nil {
+				return err
+			}
+		}
+		if refs := t.LocalReferences(); len(refs) > 0 {
+			return fmt.Errorf("tenant %s uses %s; with several tenants only secret:NAME is allowed (in $HOLDPOINT_SECRETS/%s/NAME)", name, strings.Join(refs, ", "), name)
+		}
+	}
+	return nil
+}
+
+type configShow struct {
+	Tenant string `help:"One tenant; default: all."`
+}
+
+func (c configShow) Run(ctx context.Context, all *cli, io streams) error {
+	core, done, err := shell(ctx, all.Config.databaseFlags, all.Config.sealFlags, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	names := []string{c.Tenant}
+	if c.Tenant == "" {
+		if names, err = core.Tenants(ctx); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		t, revision, err := core.ActiveTenant(ctx, name)
+		if err != nil {
+			return err
+		}
+		text, err := yamlOf(t.Body())
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(io.out, "# %s, revision %d\n%s", name, revision, text)
+	}
+	return nil
+}
+
+// yamlOf writes a stored body as people read it.
+func yamlOf(body []byte) (string, error) {
+	text, err := yaml.JSONToYAML(body)
+	return string(text), err
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/rules"
+	"github.com/holdpoint/holdpoint/approvals/seal"
+	"github.com/holdpoint/holdpoint/bot/slacksim"
+	"github.com/holdpoint/holdpoint/worker"
+)
+
+//go:embed demo/holdpoint.yaml
+var demoConfig string
+
+// devCmd is `holdpoint dev`: everything in one process, on embedded defaults. It is the product's own code; only the Slack API's
+// address, Redis and the data's place differ from production.
+type devCmd struct {
+	logFlags
+	Config      string `help:"Your own configuration instead of the demo's." placeholder:"FILE_OR_DIR"`
+	Listen      string `default:"127.0.0.1:8080" help:"Address of the API; the simulator takes the next port."`
+	DatabaseURL string `help:"Your Postgres instead of a private one." placeholder:"URL"`
+	Data        string `help:"Keep the data here for the next start." placeholder:"DIR"`
+	Download    bool   `help:"Download Postgres when this machine has none, without asking."`
+}
+
+// dev is one running `holdpoint dev`.
+type dev struct {
+	cmd    devCmd
+	io     streams
+	log    *slog.Logger
+	dir    string // keyset, secrets, data
+	base   string // http://HOST:PORT of the API
+	sim    *slacksim.Sim
+	simURL string
+	agent  *demoAgent
+	tool   *demoTool
+	undo   []func()
+}
+
+func (c devCmd) Run(ctx context.Context, io streams) (err error) {
+	if os.Getenv("HOLDPOINT_LOG_FORMAT") == "" {
+		c.LogFormat = "text"
+	}
+	if os.Getenv("HOLDPOINT_LOG_LEVEL") == "" {
+		c.LogLevel = "warn"
+	}
+	d := &dev{cmd: c, io: io, log: c.logger(io.err)}
+	defer func() {
+		for i := len(d.undo) - 1; i >= 0; i-- {
+			d.undo[i]()
+		}
+	}()
+	began := time.Now()
+	if err := d.folder(); err != nil {
+		return err
+	}
+	dsn, err := d.postgres(ctx)
+	if err != nil {
+		return err
+	}
+	redis, err := d.redis(ctx)
+	if err != nil {
+		return err
+	}
+	api, err := d.listen()
+	if err != nil {
+		return err
+	}
+	s, w, err := d.product(ctx, dsn, redis)
+	if err != nil {
+		return err
+	}
+	if err := d.configure(ctx, s.core); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.run(ctx, api) })
+	g.Go(func() error { return w.run(ctx) })
+	if d.agent != nil {
+		g.Go(func() error { return d.agent.run(ctx) })
+	}
+	d.banner(time.Since(began))
+	return g.Wait()
+}
+
+// folder makes the place of the keyset and of the data: the given one, or a temporary one that goes at the end.
+func (d *dev) folder() error {
+	if d.cmd.Data != "" {
+		dir, err := filepath.Abs(d.cmd.Data)
+		if err != nil {
+			return err
+		}
+		d.dir = dir
+		return os.MkdirAll(dir, 0o755) //nolint:gosec // Postgres, as another user, must reach its folder in it; secrets are 0600
+	}
+	dir, err := os.MkdirTemp("", "holdpoint-dev-")
+	if err != nil {
+		return err
+	}
+	d.dir = dir
+	d.undo = append(d.undo, func() { _ = os.RemoveAll(dir) })
+	return nil
+}
+
+// redis starts one in this process and drives its clock, so that keys lapse as in a real one.
+func (d *dev) redis(ctx context.Context) (string, error) {
+	r := miniredis.NewMiniRedis()
+	if err := r.Start(); err != nil {
+		return "", fmt.Errorf("in-process Redis: %w", err)
+	}
+	tick := time.NewTicker(time.Second)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				r.FastForward(time.Second)
+			}
+		}
+	}()
+	d.undo = append(d.undo, func() { cancel(); tick.Stop(); r.Close() })
+	return "redis://" + r.Addr(), nil
+}
+
+// listen binds the API's address; when the default one is taken, any free port does.
+func (d *dev) listen() (net.Listener, error) {
+	l, err := net.Listen("tcp", d.cmd.Listen) //nolint:noctx // bound once, closed by the server
+	if err != nil && d.cmd.Listen == "127.0.0.1:8080" && d.cmd.Data == "" {
+		l, err = net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // bound once, closed by the server
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w (choose another with --listen)", d.cmd.Listen, err)
+	}
+	d.base = "http://" + l.Addr().String()
+	return l, nil
+}
+
+// product assembles what `serve` and `worker` run, against the simulator.
+func (d *dev) product(ctx context.Context, dsn, redisURL string) (*server, *working, error) {
+	keyset := filepath.Join(d.dir, "keyset.json")
+	if _, err := os.Stat(keyset); errors.Is(err, os.ErrNotExist) {
+		if err := seal.Generate(keyset); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := d.simulator(); err != nil {
+		return nil, nil, err
+	}
+	keys := sealFlags{Keyset: keyset, Secrets: filepath.Join(d.dir, "secrets")}
+	slackTo := slackFlags{SlackBotToken: simToken, SlackSigningSecret: simSecret, SlackAppID: simApp, SlackAPIURL: d.simURL + "/api/"}
+	pools, err := openPools(ctx, dsn, clickConns, intakeConns, workConns)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.undo = append(d.undo, pools.close)
+	s, err := newServer(ctx, serveCmd{sealFlags: keys, slackFlags: slackTo, RedisURL: redisURL}, pools, d.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.undo = append(d.undo, s.close)
+	r, err := worker.OpenRedis(redisURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.undo = append(d.undo, func() { _ = r.Close() })
+	w, err := newWorking(workerCmd{sealFlags: keys, slackFlags: slackTo}, pools, r,
+		worker.Options{Log: d.log, ExecuteCheck: 10 * time.Millisecond, SweepEvery: 2 * time.Second}, newRegistry())
+	if err != nil {
+		return nil, nil, err
+	}
+	d.undo = append(d.undo, w.close)
+	if d.cmd.Config == "" {
+		d.tool = newDemoTool(d.sim.Refresh)
+		mux := http.NewServeMux()
+		mux.Handle("/", s.handler)
+		mux.Handle("/demo/", d.tool)
+		d.agent = newDemoAgent(d.base, filepath.Join(d.dir, "webhook-secret"), d.sim.Refresh)
+		mux.Handle("POST /demo/resume", d.agent)
+		s.handler = mux
+	}
+	return s, w, nil
+}
+
+// configure applies the configuration and gives the demo agent its key.
+func (d *dev) configure(ctx context.Context, core *approvals.Service) error {
+	by := approvals.OperatorActor("dev")
+	if d.cmd.Config != "" {
+		cfg, err := readConfig(d.cmd.Config)
+		if err != nil {
+			return problems(d.io, err)
+		}
+		_, err = core.Apply(ctx, cfg, by)
+		return err
+	}
+	secret, err := d.agent.makeSecret()
+	if err != nil {
+		return err
+	}
+	text := strings.NewReplacer("{{BASE}}", d.base, "{{SECRET}}", secret).Replace(demoConfig)
+	cfg, err := rules.Parse([]rules.File{{Name: "demo/holdpoint.yaml", Data: []byte(text)}})
+	if err != nil {
+		return problems(d.io, err)
+	}
+	if _, err := core.Apply(ctx, cfg, by); err != nil {
+		return err
+	}
+	key, _, err := core.CreateKey(ctx, "acme", demoAgentName, nil, by)
+	d.agent.key = key
+	return err
+}
+
+// banner says where everything is, and that this is no place for production.
+func (d *dev) banner(took time.Duration) {
+	rows := [][2]string{
+		{"Slack (simulated)", d.simURL + "/"},
+		{"API", d.base + "/v1/approvals"},
+		{"API reference", d.base + "/docs"},
+		{"Metrics", d.base + "/metrics"},
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n  Holdpoint is ready (%.1f s). Open the first address, and click Approve.\n\n", took.Seconds())
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %-18s %s\n", r[0], r[1])
+	}
+	if d.agent != nil {
+		fmt.Fprintf(&b, "\n  An agent's key, to try the API with:\n  export HOLDPOINT_KEY=%s\n", d.agent.key)
+	}
+	kept := "  The data goes when this ends (Ctrl-C); --data DIR keeps it."
+	if d.cmd.Data != "" {
+		kept = "  The data is kept in " + d.dir + "."
+	}
+	b.WriteString(`
+  ┌──────────────────────────────────────────────────────────────────┐
+  │ Not for production: simulated Slack, in-process Redis, no TLS.   │
+  │ The README says how to connect a real workspace.                 │
+  └──────────────────────────────────────────────────────────────────┘
+` + kept + "\n\n")
+	_, _ = fmt.Fprint(d.io.out, b.String())
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/templates"
+)
+
+// tenantFlags are those of every command that acts on one tenant.
+type tenantFlags struct {
+	databaseFlags
+	Tenant string `required:"" help:"The tenant." env:"HOLDPOINT_TENANT"`
+}
+
+// approvalsCmd is what `/approvals list|show|revoke|audit` does, from a shell.
+type approvalsCmd struct {
+	List   approvalsList   `cmd:"" help:"Approvals that are not over, newest first."`
+	Show   approvalsShow   `cmd:"" help:"One approval: where it stands, why, and its audit trail."`
+	Revoke approvalsRevoke `cmd:"" help:"Stop approvals that have not been executed."`
+}
+
+type approvalsList struct {
+	tenantFlags
+	Limit int `default:"50" help:"At most this many."`
+}
+
+func (c approvalsList) Run(ctx context.Context, io streams) error {
+	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	views, err := core.Open(ctx, c.Tenant, c.Limit)
+	if err != nil {
+		return err
+	}
+	return printViews(io, views)
+}
+
+func printViews(io streams, views []approvals.View) error {
+	w := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "APPROVAL\tSTATUS\tTOOL\tTARGET\tAGENT\tRUN\tDEADLINE")
+	for _, v := range views {
+		status := string(v.Status)
+		if v.Held != "" {
+			status += " (held: " + string(v.Held) + ")"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.ApprovalID, status, templates.Visible(v.Tool), templates.Visible(v.Target),
+			v.Agent, templates.Visible(v.RunID), v.ExpiresAt.Format("2006-01-02 15:04:05Z07:00"))
+	}
+	return w.Flush()
+}
+
+type approvalsShow struct {
+	tenantFlags
+	ID string `arg:"" help:"apr_…"`
+}
+
+func (c approvalsShow) Run(ctx context.Context, io streams) error {
+	id, err := approvals.ParseID(c.ID)
+	if err != nil {
+		return err
+	}
+	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	e, err := core.Explain(ctx, c.Tenant, id)
+	if err != nil {
+		return err
+	}
+	if err := printViews(io, []approvals.View{e.View}); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(io.out, "\nrule      %s (revision %d): %s\nreviewers %s, quorum %d\nsnapshot  %s\n\n", e.View.Rule, e.View.ConfigRevision,
+		e.View.RuleWhy, strings.Join(append(e.Groups, e.Users...), ", "), e.View.Quorum, templates.Visible(string(e.View.Snapshot)))
+	for _, ev := range e.Events {
+		_, _ = fmt.Fprintf(io.out, "%s  %-28s %-24s %s\n", ev.At.Format("2006-01-02 15:04:05.000"), ev.Kind, ev.Actor, templates.Visible(string(ev.Detail)))
+	}
+	return nil
+}
+
+type approvalsRevoke struct {
+	tenantFlags
+	What   string `arg:"" help:"apr_… or run:R, agent:A, tool:T, by:U…"`
+	Reason string `arg:"" help:"Why; audited and shown."`
+}
+
+func (c approvalsRevoke) Run(ctx context.Context, io streams) error {
+	sel, err := selector(c.What)
+	if err != nil {
+		return err
+	}
+	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	views, err := core.Revoke(ctx, approvals.RevokeRequest{Tenant: c.Tenant, By: operator(), Surface: approvals.SurfaceCLI, Select: sel, Reason: c.Reason})
+	if perr := printViews(io, views); perr != nil {
+		return perr
+	}
+	return err
+}
+
+func selector(what string) (approvals.Selector, error) {
+	kind, name, ok := strings.Cut(what, ":")
+	switch {
+	case !ok:
+		id, err := approvals.ParseID(what)
+		return approvals.Selector{ID: id}, err
+	case name == "":
+	case kind == "run":
+		return approvals.Selector{Run: name}, nil
+	case kind == "agent":
+		return approvals.Selector{Agent: name}, nil
+	case kind == "tool":
+		return approvals.Selector{Tool: name}, nil
+	case kind == "by":
+		return approvals.Selector{DecidedBy: strings.TrimPrefix(name, "@")}, nil
+	}
+	return approvals.Selector{}, errors.New("revoke apr_…, run:R, agent:A, tool:T or by:U…")
+}
+
+// pauseCmd is the kill switch.
+type pauseCmd struct {
+	tenantFlags
+	Scope  string `arg:"" enum:"tenant,agent,tool" help:"tenant, agent or tool."`
+	Name   string `arg:"" optional:"" help:"The agent's or the tool's name."`
+	Reason string `required:"" help:"Why; audited and shown on the cards."`
+	Lift   bool   `help:"Unpause: what was held may start."`
+	Yes    bool   `help:"Unpause without asking."`
+}
+
+func (c pauseCmd) Run(ctx context.Context, io streams) error {
+	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.Lift && !c.Yes {
+		reach, err := core.Reach(ctx, c.Tenant, c.Scope, c.Name)
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(io.out, "unpausing would start %d approved calls:\n", len(reach.WouldStart))
+		if err := printViews(io, reach.WouldStart); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprint(io.out, "start them? [y/N] ")
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		if strings.ToLower(strings.TrimSpace(line)) != "y" {
+			return errors.New("nothing was changed")
+		}
+	}
+	met, err := core.Suspend(ctx, approvals.SuspendRequest{
+		Tenant: c.Tenant, By: operator(), Surface: approvals.SurfaceCLI, Scope: c.Scope, Name: c.Name, Reason: c.Reason, Active: !c.Lift,
+	})
+	if err != nil {
+		return err
+	}
+	word := "paused; nothing new executes"
+	if c.Lift {
+		word = "unpaused"
+	}
+	_, _ = fmt.Fprintf(io.out, "%s %s %s. In flight right now: %d\n", c.Scope, c.Name, word, len(met.InFlight))
+	return printViews(io, met.InFlight)
+}
+
+// blockCmd takes a person's authority away.
+type blockCmd struct {
+	tenantFlags
+	User   string `arg:"" help:"U…"`
+	Reason string `required:"" help:"Why; audited."`
+	Lift   bool   `help:"Give it back."`
+}
+
+func (c blockCmd) Run(ctx context.Context, io streams) error {
+	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	views, err := core.Block(ctx, approvals.BlockRequest{Tenant: c.Tenant, By: operator(), Surface: approvals.SurfaceCLI, UserID: c.User, Reason: c.Reason, Blocked: !c.Lift})
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(io.out, "revoked with it: %d\n", len(views))
+	return printViews(io, views)
+}
+
+// reconcileCmd ends an uncertain operation.
+type reconcileCmd struct {
+	tenantFlags
+	sealFlags
+	ID       string `arg:"" help:"apr_…"`
+	Outcome  string `arg:"" enum:"succeeded,failed" help:"succeeded (it happened) or failed (it did not)."`
+	Evidence string `arg:"" help:"What shows it; audited."`
+}
+
+func (c reconcileCmd) Run(ctx context.Context, io streams) error {
+	id, err := approvals.ParseID(c.ID)
+	if err != nil {
+		return err
+	}
+	if _, err := c.openSealer(); err != nil {
+		return err
+	}
+	core, done, err := shell(ctx, c.databaseFlags, c.sealFlags, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	v, err := core.Reconcile(ctx, approvals.ReconcileRequest{
+		Tenant: c.Tenant, By: operator(), Surface: approvals.SurfaceCLI, ID: id, Happened: c.Outcome == "succeeded", Evidence: c.Evidence,
+	})
+	if err != nil {
+		return err
+	}
+	return printViews(io, []approvals.View{v})
+}
+
+// deadlettersCmd lists and re-drives runs that could not be told.
+type deadlettersCmd struct {
+	List    deadlettersList    `cmd:"" help:"Runs that were given up on."`
+	Redrive deadlettersRedrive `cmd:"" help:"Deliver one again."`
+}
+
+type deadlettersList struct{ tenantFlags }
+
+func (c deadlettersList) Run(ctx context.Context, io streams) error {
+	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	list, err := core.DeadLetters(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "PAUSE\tAGENT\tRUN\tNO\tTRIES\tENDED")
+	for _, d := range list {
+		ended := "stopped by the agent (410)"
+		if d.DeadAt != nil {
+			ended = d.DeadAt.Format("2006-01-02 15:04")
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", d.PauseID, d.Agent, templates.Visible(d.RunID), d.Pause, d.Attempts, ended)
+	}
+	return w.Flush()
+}
+
+type deadlettersRedrive struct {
+	tenantFlags
+	Pause string `arg:"" help:"The pause's id, from list."`
+}
+
+func (c deadlettersRedrive) Run(ctx context.Context, io streams) error {
+	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := core.Redrive(ctx, c.Tenant, c.Pause); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(io.out, "it will be delivered again")
+	return err
+}
+
+// auditCmd walks the chain.
+type auditCmd struct {
+	Verify auditVerify `cmd:"" help:"Exit 1 and the first bad row when the chain is broken."`
+}
+
+type auditVerify struct{ tenantFlags }
+
+func (c auditVerify) Run(ctx context.Context, io streams) error {
+	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	if err != nil {
+		return err
+	}
+	defer done()
+	rep, err := core.VerifyAudit(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	if rep.Bad != "" {
+		_, _ = fmt.Fprintln(io.out, "broken:", rep.Bad)
+		return errFailed
+	}
+	_, err = fmt.Fprintf(io.out, "whole: %d events sealed, %d not yet; head %s\n", rep.Sealed, rep.Unsealed, hex.EncodeToString(rep.Head))
+	return err
+}
