@@ -36,14 +36,12 @@ type AgentClaimAnswer struct {
 // whomever: an SDK that runs a tool's body after an approval repeats nothing. A kill on either side leaves a lease; the same
 // attempt_id gets the same lease back.
 func (s *Service) ClaimForAgent(ctx context.Context, key Key, id ID, in AgentClaim) (AgentClaimAnswer, error) {
-	for try := 0; ; try++ {
-		out, old, err := s.claimForAgent(ctx, key, id, in)
-		if err != nil || old == nil || try > 0 || s.directory == nil {
+	for refresh := s.directory != nil; ; refresh = false {
+		out, old, err := s.claimForAgent(ctx, key, id, in, refresh)
+		if old == nil || !refresh {
 			return out, err
 		}
-		if ferr := s.directory.Fresh(ctx, old.tenant, old.groups, old.users, claimAge/2); ferr != nil {
-			return out, notExecutable("held", "who may approve this cannot be read right now; it is held")
-		}
+		s.renew(ctx, id, old)
 	}
 }
 
@@ -59,18 +57,24 @@ func forbidden(why Reason) *Refusal {
 	return r
 }
 
-func (s *Service) claimForAgent(ctx context.Context, key Key, id ID, in AgentClaim) (AgentClaimAnswer, *stale, error) {
+// claimForAgent is one try. The second answer is what a refresh of the directory could lift of a hold.
+func (s *Service) claimForAgent(ctx context.Context, key Key, id ID, in AgentClaim, refresh bool) (AgentClaimAnswer, *stale, error) {
 	var out AgentClaimAnswer
 	var refusal error
 	var held *stale
 	who := claimant{
-		executor: rules.AgentExecutor, holder: AgentActor(key.Agent).holder(in.AgentRevision), lease: agentLease, attempt: in.AttemptID, agent: &key,
+		executor: rules.AgentExecutor, holder: AgentActor(key.Agent).holder(in.AgentRevision), lease: agentLease, attempt: in.AttemptID, refresh: refresh,
 		check: executionCheck{appVersion: in.AppStateVersion}, actor: AgentActor(key.Agent), surface: SurfaceAPI,
 	}
-	claimed, done, err := s.claimStep(ctx, id, want{payload: true}, func(f *facts) (step, error) {
+	claimed, done, err := s.claimStep(ctx, id, want{payload: true, key: key.ID}, func(f *facts) (step, error) {
 		r := f.req
-		if r.tenant != key.Tenant || r.agent != key.Agent {
+		switch {
+		case r.tenant != key.Tenant || r.agent != key.Agent:
 			return step{}, ErrNotFound
+		case !f.callerLive:
+			return step{}, refuse(CodeUnauthorized, "this key was revoked; ask for a new one")
+		case !f.callerCovers:
+			return step{}, forbidden(ReasonAgentNotAllowed)
 		}
 		if in.AppStateVersion != "" && in.AppStateVersion != r.appStateVersion {
 			return step{}, forbidden(ReasonVersionUnregistered)
@@ -86,10 +90,10 @@ func (s *Service) claimForAgent(ctx context.Context, key Key, id ID, in AgentCla
 	case err != nil:
 		return AgentClaimAnswer{}, nil, err
 	case refusal != nil:
-		return AgentClaimAnswer{}, held, refusalUnlessStale(refusal, held)
+		return AgentClaimAnswer{}, held, refusal
 	case out.State != "":
 		if out.State == string(Succeeded) {
-			s.metrics.Reused()
+			s.reused(ctx, id)
 		}
 		return out, nil, nil
 	case !done:
@@ -101,12 +105,14 @@ func (s *Service) claimForAgent(ctx context.Context, key Key, id ID, in AgentCla
 	}, nil, nil
 }
 
-// refusalUnlessStale lets the caller refresh the directory first.
-func refusalUnlessStale(refusal error, old *stale) error {
-	if old != nil {
-		return nil
+// Counts that a stored result was given out again. Nothing depends on the count, so nothing waits for it or fails with it.
+var sqlReused = statement(`UPDATE idempotency_ledger SET reused = reused + 1 WHERE lineage_id = (SELECT lineage_id FROM approval_request WHERE approval_id = $1) AND state = 'succeeded'`)
+
+func (s *Service) reused(ctx context.Context, id ID) {
+	s.metrics.Reused()
+	if _, err := s.work.Exec(ctx, sqlReused, id); err != nil {
+		s.log.DebugContext(ctx, "a reuse was not counted", "approval", id)
 	}
-	return refusal
 }
 
 // holder names an agent's process in the ledger.

@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -68,6 +69,37 @@ func (f *facts) groupsOf(user string) []string {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// namedGroup finds the groups that conditions name: `"S0ENG" in requester.groups`.
+var namedGroup = regexp.MustCompile(`["'](S0[A-Z0-9]{2,})["']`)
+
+// conditionGroups are the groups whose members a rule's condition looks at: they are mirrored and must be fresh like reviewers.
+func conditionGroups(t *rules.Tenant) []string {
+	var out []string
+	for _, r := range t.Rules {
+		if !strings.Contains(r.Text, "requester.groups") {
+			continue
+		}
+		for _, m := range namedGroup.FindAllStringSubmatch(r.Text, -1) {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// unread lists the groups that conditions look at and that are not known well enough to run one about this requester (I4).
+func (f *facts) unread(requester string, age time.Duration) []string {
+	if requester == "" {
+		return nil
+	}
+	var out []string
+	for _, id := range conditionGroups(f.tenant) {
+		if g, ok := f.groups[id]; !ok || f.now.Sub(g.syncedAt) > age {
+			out = append(out, id)
+		}
+	}
 	return out
 }
 

@@ -37,7 +37,6 @@ var (
 	sqlCardRow = statement(`SELECT card_id, channel, coalesce(message_ts, ''), shown_version, mac_key, post_started, plain, coalesce(failure, '') FROM card WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
 	sqlHeldBy  = statement(`SELECT s.by, s.reason FROM suspension s JOIN approval_request r ON r.approval_id = $1 AND s.tenant_id = r.tenant_id
 		WHERE s.active AND (s.scope = 'tenant' OR s.scope = 'agent' AND s.name = r.agent OR s.scope = 'tool' AND s.name = r.tool_name) ORDER BY s.at LIMIT 1`)
-	sqlOpenDue   = statement(`SELECT due_at FROM approval_open WHERE approval_id = $1 AND wait = 'held'`)
 	sqlHandles   = statement(`SELECT group_id, handle FROM slack_group WHERE tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)`)
 	sqlStartPost = statement(`UPDATE card SET post_started = coalesce(post_started, clock_timestamp()) WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
 	sqlSavePost  = statement(`UPDATE card SET channel = $2, message_ts = $3, shown_version = $4, plain = $5, failure = nullif($6, '') WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
@@ -69,9 +68,6 @@ func (s *Service) CardFacts(ctx context.Context, id ID) (CardFacts, error) {
 	if v.Held == ReasonPaused {
 		b.Queue(sqlHeldBy, id).QueryRow(func(row pgx.Row) error { return noRows(row.Scan(&out.HeldBy, &out.HeldDetail)) })
 	}
-	if v.Held == ReasonWindowClosed {
-		b.Queue(sqlOpenDue, id).QueryRow(func(row pgx.Row) error { return noRows(row.Scan(&out.HeldUntil)) })
-	}
 	if err := s.clicks.SendBatch(ctx, b).Close(); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return out, ErrNotFound
@@ -81,6 +77,10 @@ func (s *Service) CardFacts(ctx context.Context, id ID) (CardFacts, error) {
 	t, _, err := s.activeTenant(ctx, s.clicks, v.Tenant, false)
 	if err == nil {
 		out.Admins = append(append(out.Admins, t.Admins.Groups...), t.Admins.Users...)
+		if rule, ok := t.Rule(v.Rule); ok && v.Held == ReasonWindowClosed && rule.Window != nil {
+			opens := rule.Window.NextOpening(v.Now)
+			out.HeldUntil = &opens
+		}
 	}
 	return out, nil
 }

@@ -17,11 +17,13 @@ type composed struct {
 	number  int
 	open    int // calls not settled yet
 	old     uuid.UUID
+	locked  []uuid.UUID // the old pause's calls
 	fresh   []*insertion
 	carried []carry
 	decided []*swap // rules that decide by themselves, and what is superseded
 	results []swapped
 	resume  uuid.UUID
+	last    *time.Time // until when calls of the pause wait for a person; nil when none does
 }
 
 // carry is a call that goes on unchanged in the new pause.
@@ -48,6 +50,11 @@ func (s *Service) compose(f *intakeFacts, d *draft, plan []prepared) (*composed,
 	if f.open-still+w.open+fresh > f.tenant.Limits.OpenPerRun {
 		return nil, refuse(CodeTooManyOpen, "the run would have more than %d calls waiting (limits.open_per_run); wait for decisions first", f.tenant.Limits.OpenPerRun)
 	}
+	type own struct {
+		call *insertion
+		rule *rules.Rule
+	}
+	var byRule []own
 	for i := range d.calls {
 		if kept[i] {
 			continue
@@ -66,12 +73,23 @@ func (s *Service) compose(f *intakeFacts, d *draft, plan []prepared) (*composed,
 		w.fresh = append(w.fresh, n)
 		w.open++
 		if r.match.Rule.Do != rules.Ask {
-			w.decided = append(w.decided, f.byRule(n, r.match.Rule))
-		} else {
-			n.outbox = []string{OutboxCard}
+			byRule = append(byRule, own{n, r.match.Rule})
+			continue
 		}
+		n.outbox = []string{OutboxCard}
+		w.waits(n.row.decideBy)
+	}
+	for _, c := range byRule {
+		w.decided = append(w.decided, f.byRule(c.call, c.rule, w.last))
 	}
 	return w, nil
+}
+
+// waits notes a call of the pause that waits for a person until a time.
+func (w *composed) waits(until time.Time) {
+	if w.last == nil || until.After(*w.last) {
+		w.last = &until
+	}
 }
 
 // newApproval lays out one row with its digest.
@@ -115,7 +133,7 @@ func executorOf(t *rules.Tool) string {
 func scopeOf(rule *rules.Rule, kind rules.Kind, readable bool) Scope {
 	sc := Scope{
 		Users: rule.Reviewers.Users, Groups: rule.Reviewers.Groups, Quorum: max(rule.Quorum, 1), ExcludeRequester: rule.ExcludeRequester,
-		ExcludeEditor: rule.ExcludeEditor, Risk: string(rule.Risk), Auto: rule.Do != rules.Ask, Decisions: []string{},
+		ExcludeEditor: rule.ExcludeEditor, Risk: string(rule.Risk), Auto: rule.Do != rules.Ask, SecondPerson: rule.SecondPerson, Decisions: []string{},
 	}
 	for _, v := range rule.DecisionsFor(kind) {
 		sc.Decisions = append(sc.Decisions, string(v))
@@ -126,8 +144,9 @@ func scopeOf(rule *rules.Rule, kind rules.Kind, readable bool) Scope {
 	return sc
 }
 
-// byRule is the decision of a rule that asks nobody: in the intake's own transaction, with a vote of its own and no card.
-func (f *intakeFacts) byRule(n *insertion, rule *rules.Rule) *swap {
+// byRule is the decision of a rule that asks nobody: in the intake's own transaction, with a vote of its own and no card. siblings
+// is until when other calls of the pause may wait for a person.
+func (f *intakeFacts) byRule(n *insertion, rule *rules.Rule, siblings *time.Time) *swap {
 	r := n.row
 	by := RuleActor(rule.Name)
 	w := r.moves(Rejected, "decision.rejected", by, SurfaceSystem)
@@ -139,7 +158,7 @@ func (f *intakeFacts) byRule(n *insertion, rule *rules.Rule) *swap {
 		return w
 	}
 	w.kind, w.vote.verb, w.count = "decision.approved", Approve, 1
-	own := facts{req: &r, now: f.now}
+	own := facts{req: &r, now: f.now, siblings: siblings}
 	own.approved(w, rule)
 	return w
 }
@@ -152,6 +171,11 @@ func (w *composed) carryOver(f *intakeFacts, d *draft) (kept map[int]bool, err e
 		return kept, nil
 	}
 	w.old = f.untold[0].req.pauseID
+	for _, u := range f.untold {
+		if u.named {
+			w.locked = append(w.locked, uuid.UUID(u.req.id))
+		}
+	}
 	roots := map[ID]*requestRow{}
 	for _, u := range f.untold {
 		roots[u.req.id] = u.req
@@ -166,13 +190,16 @@ func (w *composed) carryOver(f *intakeFacts, d *draft) (kept map[int]bool, err e
 		})
 		if i >= 0 {
 			c := &d.calls[i]
-			same := root != nil && c.in.Tool == root.tool && c.args.Digest == root.argumentsDigest && c.in.TargetVersion == root.targetVersion &&
+			same := root != nil && r.status != MigrationRequired && c.in.Tool == root.tool && c.args.Digest == root.argumentsDigest && c.in.TargetVersion == root.targetVersion &&
 				d.in.Requester == root.requester && d.in.AppStateVersion == root.appStateVersion
 			if same {
 				kept[i] = true
 				w.carried = append(w.carried, carry{lineage: r.lineageID, current: r.id, path: r.callPath, callID: r.toolCallID})
 				if !r.settled {
 					w.open++
+				}
+				if r.status == Pending {
+					w.waits(r.decideBy)
 				}
 				continue
 			}
@@ -193,6 +220,8 @@ func (w *composed) carryOver(f *intakeFacts, d *draft) (kept map[int]bool, err e
 func (f *intakeFacts) superseded(u untold) *swap {
 	w := u.req.moves(Revoked, "approval.revoked", System, SurfaceSystem)
 	w.reason, w.revoked, w.outbox = ReasonSuperseded, System, []string{OutboxCard}
+	own := facts{req: u.req, ledger: u.ledger}
+	w.ledger = own.giveUp(ReasonSuperseded)
 	return w
 }
 
@@ -203,9 +232,11 @@ var (
 			CASE WHEN $10::integer = 0 THEN clock_timestamp() END, CASE WHEN $10::integer = 0 THEN clock_timestamp() END)`)
 	sqlInsertBlob = statement(`INSERT INTO run_state_blob (blob_id, tenant_id, pause_id, format, schema_version, sdk_version, sealed, digest, bytes)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`)
-	// Only while it has not been told: a delivery that was quicker makes the intake start over.
-	sqlSupersedePause = statement(`UPDATE run_pause SET superseded_at = clock_timestamp(), next_try_at = NULL WHERE pause_id = $1 AND told_at IS NULL`)
-	sqlCarry          = statement(`WITH moved AS (UPDATE approval_request r SET pause_id = $1 WHERE r.lineage_id = $2 AND r.pause_id = $3 RETURNING r.approval_id)
+	// Only while it has not been told, and while its calls are those that were locked: a delivery, or an edit whose child the locking
+	// statement could not see, makes the intake start over.
+	sqlSupersedePause = statement(`UPDATE run_pause SET superseded_at = clock_timestamp(), next_try_at = NULL WHERE pause_id = $1 AND told_at IS NULL
+		AND NOT EXISTS (SELECT 1 FROM run_call n WHERE n.pause_id = $1 AND n.approval_id <> ALL ($2::uuid[]))`)
+	sqlCarry = statement(`WITH moved AS (UPDATE approval_request r SET pause_id = $1 WHERE r.lineage_id = $2 AND r.pause_id = $3 RETURNING r.approval_id)
 		INSERT INTO run_call (tenant_id, pause_id, call_path, tool_call_id, approval_id) SELECT $4::text, $1, $5::text[], $6::text, $7::uuid`)
 	sqlOutbox = statement(`INSERT INTO outbox (outbox_id, kind, subject_id) VALUES ($1, $2, $3)`)
 )
@@ -220,7 +251,7 @@ func (w *composed) queue(b *pgx.Batch) error {
 	}
 	if w.old != (uuid.UUID{}) {
 		old = &w.old
-		b.Queue(sqlSupersedePause, w.old)
+		b.Queue(sqlSupersedePause, w.old, w.locked)
 	}
 	b.Queue(sqlInsertPause, w.pauseID, d.key.Tenant, d.key.Agent, in.RunID, w.number, d.intake, blob, in.AppStateVersion, in.AgentRevision, w.open, old)
 	if blob != nil {

@@ -73,6 +73,9 @@ func (s *Service) applyTenant(ctx context.Context, t *rules.Tenant, author Actor
 		if _, err := tx.Exec(ctx, sqlSetActive, t.Name, out.Revision); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, sqlRingHeld, t.Name); err != nil { // a window may have opened: the next sweep looks
+			return err
+		}
 		return audit(ctx, tx, t.Name, ID{}, uuid.UUID{}, "config.applied", author, SurfaceCLI, map[string]any{"revision": out.Revision, "from": now})
 	})
 	if err == nil {

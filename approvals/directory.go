@@ -58,6 +58,7 @@ func (s *Service) DirectoryTargets(ctx context.Context) ([]DirectoryTarget, erro
 			d.Users, d.Groups = append(d.Users, r.Users...), append(d.Groups, r.Groups...)
 		}
 		add(t.Admins)
+		d.Groups = append(d.Groups, conditionGroups(t)...)
 		for _, r := range t.Rules {
 			add(r.Reviewers)
 			if r.Requesters != nil {

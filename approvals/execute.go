@@ -50,7 +50,6 @@ type claimant struct {
 	holder   string
 	lease    time.Duration
 	attempt  string // the agent's attempt_id
-	agent    *Key
 	check    executionCheck
 	refresh  bool // a mirror that is too old is refreshed before a hold is written
 	actor    Actor

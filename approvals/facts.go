@@ -51,6 +51,8 @@ var (
 		UNION ALL SELECT s.scope, s.name FROM suspension s WHERE s.active AND s.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)
 		UNION ALL SELECT 'key', k.id FROM api_key k WHERE k.id = (SELECT api_key_id FROM approval_request WHERE approval_id = $1) AND k.revoked_at IS NULL
 			AND (k.tools IS NULL OR (SELECT tool_name FROM approval_request WHERE approval_id = $1) = ANY (k.tools))`)
+	// The key that calls, which may be another one than the request was made with: is it alive, and does it cover the tool?
+	sqlReadCaller  = statement(`SELECT k.revoked_at IS NULL, k.tools IS NULL OR (SELECT tool_name FROM approval_request WHERE approval_id = $1) = ANY (k.tools) FROM api_key k WHERE k.id = $2`)
 	sqlReadPayload = statement(`SELECT arguments, result FROM approval_payload WHERE approval_id = $1`)
 	// The latest decide_by of the pause's other calls that still wait for a person: an agent can run its own tool only after them.
 	sqlReadSiblings = statement(`SELECT max(o.due_at) FROM approval_request s JOIN approval_open o ON o.approval_id = s.approval_id AND o.wait = 'decision'
@@ -92,24 +94,25 @@ type blobRow struct {
 
 // facts are what one transaction has locked and read.
 type facts struct {
-	req      *requestRow
-	ledger   *ledgerRow
-	card     *cardRow
-	tenant   *rules.Tenant
-	revision int64
-	users    map[string]person
-	groups   map[string]group
-	members  map[membership]bool
-	votes    []Vote
-	blocked  map[string]bool
-	stops    map[string]bool // "tenant:", "agent:NAME", "tool:NAME"
-	keyLive  bool            // the agent's key is unrevoked and still covers the tool
-	payload  []byte
-	result   []byte
-	blob     *blobRow
-	siblings *time.Time
-	pool     map[membership]bool
-	now      time.Time
+	req                      *requestRow
+	ledger                   *ledgerRow
+	card                     *cardRow
+	tenant                   *rules.Tenant
+	revision                 int64
+	users                    map[string]person
+	groups                   map[string]group
+	members                  map[membership]bool
+	votes                    []Vote
+	blocked                  map[string]bool
+	stops                    map[string]bool // "tenant:", "agent:NAME", "tool:NAME"
+	keyLive                  bool            // the key that the request was made with is unrevoked and still covers the tool
+	callerLive, callerCovers bool            // the same of the key that calls now
+	payload                  []byte
+	result                   []byte
+	blob                     *blobRow
+	siblings                 *time.Time
+	pool                     map[membership]bool
+	now                      time.Time
 }
 
 // want says which of the dearer facts a transition needs.
@@ -117,7 +120,8 @@ type want struct {
 	people  []string // Slack users beside the requester and the voters
 	payload bool
 	blob    bool
-	pool    bool // the full members of the tenant's groups: who could decide an edited call
+	key     string // the key that calls
+	pool    bool   // the full members of the tenant's groups: who could decide an edited call
 }
 
 // begin opens a transaction on c and reads the facts of an approval in one round trip. Whoever gets a nil error must end the
@@ -151,6 +155,9 @@ func (s *Service) begin(ctx context.Context, c *pgx.Conn, id ID, w want) (*facts
 	})
 	b.Queue(sqlReadStops, id).Query(f.scanStops)
 	b.Queue(sqlReadSiblings, id).QueryRow(func(row pgx.Row) error { return row.Scan(&f.siblings) })
+	if w.key != "" {
+		b.Queue(sqlReadCaller, id, w.key).QueryRow(func(row pgx.Row) error { return noRows(row.Scan(&f.callerLive, &f.callerCovers)) })
+	}
 	if w.payload {
 		b.Queue(sqlReadPayload, id).QueryRow(func(row pgx.Row) error { return row.Scan(&f.payload, &f.result) })
 	}
@@ -278,7 +285,11 @@ func unavailable(err error) error {
 		return nil
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	var no *Refusal
+	switch {
+	case errors.Is(err, ErrNoConfig) || errors.Is(err, ErrUnavailable) || errors.As(err, &no):
+		return err
+	case errors.As(err, &pg):
 		switch pg.Code {
 		case "55P03", "57014", "40P01", "25P03", "57P01", "57P02", "57P03", "53300", "40001": // lock_timeout, cancelled, deadlock, shutdown, too many connections
 			return fmt.Errorf("%w (%s)", ErrUnavailable, pg.Code)

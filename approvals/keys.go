@@ -146,7 +146,7 @@ func (s *Service) RevokeKey(ctx context.Context, id string, by Actor) error {
 		var agent string
 		err := tx.QueryRow(ctx, sqlRevokeKey, id).Scan(&agent)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("the key %q is revoked already", id)
+			return refuse(CodeConflict, "the key %q is revoked already", id)
 		}
 		return err
 	})

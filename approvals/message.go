@@ -115,7 +115,7 @@ func (s *Service) readPaused(ctx context.Context, pause uuid.UUID) (*paused, err
 
 // build makes the pause's message from its rows. Before it tells the agent to run anything itself, it holds those calls' arguments
 // against the state that will resume; one that differs is revoked and the state withheld.
-func (s *Service) build(ctx context.Context, pause uuid.UUID) (kind string, body []byte, err error) {
+func (s *Service) build(ctx context.Context, cfg *rules.Tenant, pause uuid.UUID) (kind string, body []byte, err error) {
 	p, err := s.readPaused(ctx, pause)
 	if err != nil {
 		return "", nil, err
@@ -148,7 +148,7 @@ func (s *Service) build(ctx context.Context, pause uuid.UUID) (kind string, body
 		}
 		m.Data.Decisions = append(m.Data.Decisions, a)
 	}
-	if s.withheld(ctx, p) {
+	if p.withheld(cfg) {
 		m.Type = RunBlocked
 	} else if state != nil {
 		m.Data.State = &messageState{Format: *p.format, SchemaVersion: *p.schema, Value: state}
@@ -182,8 +182,15 @@ func (s *Service) disown(ctx context.Context, p *paused, state []byte) (changed 
 	return changed, nil
 }
 
-// withheld says whether the state stays here (contract, Resume).
-func (s *Service) withheld(ctx context.Context, p *paused) bool {
+// withheld says whether the state stays here (contract, Resume). Every outcome is told either way.
+func (p *paused) withheld(cfg *rules.Tenant) bool {
+	var version *rules.Version
+	if a := cfg.Agents[p.agent]; a != nil {
+		version, _ = a.Version(p.version)
+	}
+	if version == nil {
+		return true // I12: nothing is known to be able to go on with it
+	}
 	ended, effect := false, false
 	for _, c := range p.calls {
 		switch {
@@ -195,19 +202,7 @@ func (s *Service) withheld(ctx context.Context, p *paused) bool {
 			effect = true
 		}
 	}
-	if !ended || effect {
-		return false
-	}
-	cfg, _, err := s.activeTenant(ctx, s.work, p.tenant, false)
-	if err != nil {
-		return true
-	}
-	a := cfg.Agents[p.agent]
-	if a == nil {
-		return true
-	}
-	v, ok := a.Version(p.version)
-	return !ok || v.Blocked == rules.Withhold
+	return ended && !effect && version.Blocked == rules.Withhold
 }
 
 // answerOf is one call of a message.

@@ -58,7 +58,7 @@ func (s *Service) Reconcile(ctx context.Context, rq ReconcileRequest) (View, err
 			return nil, err
 		}
 		rule, ok := f.tenant.Rule(r.rule)
-		if ok && rule.SecondPerson {
+		if r.scope.SecondPerson || ok && rule.SecondPerson { // the stricter of the two
 			var first testimony
 			known := json.Unmarshal(r.evidence, &first) == nil && first.By != ""
 			if !known || first.Happened != rq.Happened || first.By == rq.By {

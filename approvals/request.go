@@ -57,7 +57,8 @@ type Scope struct {
 	ExcludeEditor    bool     `json:"exclude_editor"`
 	Decisions        []string `json:"decisions"`
 	Risk             string   `json:"risk,omitempty"`
-	Auto             bool     `json:"auto,omitempty"` // decided by the rule itself (do: allow | deny)
+	Auto             bool     `json:"auto,omitempty"`          // decided by the rule itself (do: allow | deny)
+	SecondPerson     bool     `json:"second_person,omitempty"` // an uncertain outcome needs two people who say the same
 }
 
 // Snapshot is what the reviewer sees: redacted, immutable, part of the digest. Arguments keep their numbers as sent.

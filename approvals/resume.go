@@ -45,20 +45,24 @@ const (
 )
 
 var (
-	// Takes the delivery: no other worker tries for deliveryHold. Returns no row when nothing is due.
+	// Takes the delivery: no other worker tries for deliveryHold. Returns no row when nothing is due. A call that the agent ran ahead
+	// and that became uncertain holds the first telling until it is reconciled.
 	sqlTakeResume = statement(`UPDATE run_pause SET attempts = attempts + 1, next_try_at = clock_timestamp() + $2::interval
 		WHERE pause_id = $1 AND closed_at IS NOT NULL AND superseded_at IS NULL AND stopped_at IS NULL AND next_try_at <= clock_timestamp()
+			AND (told_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM run_call n JOIN approval_request r ON r.approval_id = n.approval_id WHERE n.pause_id = $1 AND r.status = 'uncertain'))
 		RETURNING tenant_id, agent, run_id, app_state_version, attempts`)
 	sqlReadMessage = statement(`SELECT sealed FROM resume_message WHERE pause_id = $1`)
 	sqlKeepMessage = statement(`INSERT INTO resume_message (pause_id, kind, sealed) VALUES ($1, $2, $3) ON CONFLICT (pause_id) DO NOTHING`)
 	sqlParkResume  = statement(`UPDATE run_pause SET next_try_at = NULL WHERE pause_id = $1`)
 	sqlToldPause   = statement(`UPDATE run_pause SET told_at = coalesce(told_at, clock_timestamp()), told_revision = coalesce(nullif($2, ''), told_revision), next_try_at = NULL, dead_at = NULL
 		WHERE pause_id = $1 RETURNING tenant_id`)
-	sqlStopPause  = statement(`UPDATE run_pause SET stopped_at = clock_timestamp(), next_try_at = NULL WHERE pause_id = $1 AND told_at IS NULL RETURNING tenant_id`)
-	sqlAgainPause = statement(`UPDATE run_pause SET next_try_at = CASE WHEN told_at IS NULL THEN clock_timestamp() + $2::interval END WHERE pause_id = $1 RETURNING tenant_id`)
-	sqlFailPause  = statement(`UPDATE run_pause SET dead_at = CASE WHEN clock_timestamp() > closed_at + $3::interval THEN clock_timestamp() END,
-			next_try_at = CASE WHEN clock_timestamp() > closed_at + $3::interval THEN NULL ELSE clock_timestamp() + $2::interval END
-		WHERE pause_id = $1 RETURNING tenant_id, dead_at IS NOT NULL`)
+	sqlAttempts  = statement(`SELECT attempts FROM run_pause WHERE pause_id = $1`)
+	sqlStopPause = statement(`UPDATE run_pause SET stopped_at = clock_timestamp(), next_try_at = NULL WHERE pause_id = $1 AND told_at IS NULL RETURNING tenant_id`)
+	// Plans the next try, or gives up for good; $4: the agent accepted it, and may have acknowledged it meanwhile. A pause that was
+	// superseded or stopped is left alone.
+	sqlFailPause = statement(`UPDATE run_pause SET dead_at = CASE WHEN told_at IS NULL AND clock_timestamp() > closed_at + $3::interval THEN clock_timestamp() END,
+			next_try_at = CASE WHEN clock_timestamp() > closed_at + $3::interval OR $4 AND told_at IS NOT NULL THEN NULL ELSE clock_timestamp() + $2::interval END
+		WHERE pause_id = $1 AND superseded_at IS NULL AND stopped_at IS NULL RETURNING tenant_id, dead_at IS NOT NULL`)
 )
 
 // ResumeFor takes the delivery of a pause that is due. The message is built and sealed by the first try; a kill anywhere before the
@@ -73,25 +77,33 @@ func (s *Service) ResumeFor(ctx context.Context, pause uuid.UUID) (Delivery, err
 	if err != nil {
 		return Delivery{}, unavailable(err)
 	}
-	body, err := s.message(ctx, tenant, pause)
-	if err != nil {
+	if err := s.prepareDelivery(ctx, &d, pause, tenant, version); err != nil {
+		if !errors.Is(err, ErrUnavailable) { // it won't build the next time either: back off, and give up like on a deaf agent
+			err = errors.Join(err, s.RecordDelivery(ctx, pause, DeliveryResult{Error: "the message could not be built"}))
+		}
 		return Delivery{}, err
 	}
-	d.Body = body
-	cfg, revision, err := s.activeTenant(ctx, s.work, tenant, true)
-	if err != nil {
-		return Delivery{}, err
-	}
-	v, err := s.versionOf(ctx, cfg, revision, pause, d.Agent, version)
-	if err != nil {
-		return Delivery{}, err
-	}
-	d.Tenant, d.Pull, d.URL, d.Secret = cfg, v.Resume.Pull, v.Resume.URL, v.Resume.Secret
-	d.Send = !d.Pull
 	if d.Pull {
 		_, err = s.work.Exec(ctx, sqlParkResume, pause)
 	}
 	return d, unavailable(err)
+}
+
+func (s *Service) prepareDelivery(ctx context.Context, d *Delivery, pause uuid.UUID, tenant, version string) error {
+	cfg, revision, err := s.activeTenant(ctx, s.work, tenant, true)
+	if err != nil {
+		return err
+	}
+	if d.Body, err = s.message(ctx, cfg, pause); err != nil {
+		return err
+	}
+	v, err := s.versionOf(ctx, cfg, revision, pause, d.Agent, version)
+	if err != nil {
+		return err
+	}
+	d.Tenant, d.Pull, d.URL, d.Secret = cfg, v.Resume.Pull, v.Resume.URL, v.Resume.Secret
+	d.Send = !d.Pull
+	return nil
 }
 
 var sqlPauseRevision = statement(`SELECT max(config_revision) FROM approval_request WHERE pause_id = $1`)
@@ -121,12 +133,12 @@ func (s *Service) versionOf(ctx context.Context, cfg *rules.Tenant, revision int
 }
 
 // message gives the pause's one message, building it the first time.
-func (s *Service) message(ctx context.Context, tenant string, pause uuid.UUID) ([]byte, error) {
-	aad := seal.MessageAAD(tenant, pause.String())
+func (s *Service) message(ctx context.Context, cfg *rules.Tenant, pause uuid.UUID) ([]byte, error) {
+	aad := seal.MessageAAD(cfg.Name, pause.String())
 	var column []byte
 	err := s.work.QueryRow(ctx, sqlReadMessage, pause).Scan(&column)
 	if errors.Is(err, pgx.ErrNoRows) {
-		kind, body, err := s.build(ctx, pause)
+		kind, body, err := s.build(ctx, cfg, pause)
 		if err != nil {
 			return nil, err
 		}
@@ -165,17 +177,17 @@ func (s *Service) RecordDelivery(ctx context.Context, pause uuid.UUID, r Deliver
 		case r.Stopped:
 			kind = "run.stopped"
 			err = tx.QueryRow(ctx, sqlStopPause, pause).Scan(&tenant)
-		case r.Accepted:
-			kind = "run.accepted"
-			err = tx.QueryRow(ctx, sqlAgainPause, pause, acceptedAgain).Scan(&tenant)
 		default:
 			var dead bool
-			if err := tx.QueryRow(ctx, `SELECT attempts FROM run_pause WHERE pause_id = $1`, pause).Scan(&attempts); err != nil {
-				return err
+			if err := tx.QueryRow(ctx, sqlAttempts, pause).Scan(&attempts); err != nil {
+				return noRows(err)
 			}
-			detail["error"], detail["attempt"] = r.Error, attempts
-			err = tx.QueryRow(ctx, sqlFailPause, pause, deliveryBackoff(attempts), deliverFor).Scan(&tenant, &dead)
-			kind = "run.not_told"
+			kind, detail["attempt"] = "run.accepted", attempts
+			again := acceptedAgain
+			if !r.Accepted {
+				kind, detail["error"], again = "run.not_told", r.Error, deliveryBackoff(attempts)
+			}
+			err = tx.QueryRow(ctx, sqlFailPause, pause, again, deliverFor, r.Accepted).Scan(&tenant, &dead)
 			if dead {
 				kind = "run.dead_lettered"
 				s.log.ErrorContext(ctx, "a run could not be told for 24 h; see `holdpoint deadletters`", "pause", pause)
@@ -197,7 +209,9 @@ func deliveryBackoff(attempts int) time.Duration {
 
 var sqlRedeliver = statement(`WITH p AS (
 		UPDATE run_pause SET next_try_at = clock_timestamp(), stopped_at = NULL, dead_at = NULL
-		WHERE pause_id = $2 AND closed_at IS NOT NULL AND superseded_at IS NULL RETURNING pause_id)
+		WHERE pause_id = $2 AND closed_at IS NOT NULL AND superseded_at IS NULL AND (told_at IS NOT NULL OR NOT EXISTS (
+			SELECT 1 FROM run_pause q WHERE q.tenant_id = run_pause.tenant_id AND q.agent = run_pause.agent AND q.run_id = run_pause.run_id AND q.pause > run_pause.pause))
+		RETURNING pause_id)
 	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT $1, 'resume', p.pause_id FROM p`)
 
 // Redeliver asks for the resume of an approval's run to be delivered again. Nothing can change what is resumed.
@@ -216,7 +230,7 @@ func (s *Service) redrive(ctx context.Context, pause uuid.UUID) error {
 		return unavailable(err)
 	}
 	if tag.RowsAffected() == 0 {
-		return refuse(CodeConflict, "the run is not told yet because some of its calls are not settled")
+		return refuse(CodeConflict, "there is nothing to deliver: some of its calls are not settled, or the run went on with a later intake")
 	}
 	s.woke([]OutboxItem{{ID: box, Kind: OutboxResume, Subject: pause}})
 	return nil

@@ -121,6 +121,9 @@ func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 			return no(end(Revoked, ReasonRequesterInactive))
 		}
 	}
+	if groups := f.unread(requester, claimAge); len(groups) > 0 {
+		return unreadable(groups, requester)
+	}
 	m, err := f.tenant.Match(f.input(args.Value))
 	if err != nil || m.Rule.Do == rules.Deny || r.scope.Auto && m.Rule.Do != rules.Allow {
 		return no(end(Revoked, ReasonPolicyChanged))
@@ -140,32 +143,34 @@ func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 	if r.scope.Auto {
 		return rule, nil
 	}
-	who, counted := f.reviewers(rule), 0
-	for _, v := range f.votes {
-		if v.Decision != string(Approve) {
-			continue
-		}
+	who := f.reviewers(rule)
+	valid, unknown := f.votesNow(rule, who)
+	lost := len(f.counted()) - valid - len(unknown)
+	switch need := f.quorum(rule); {
+	case valid >= need:
+		return rule, nil
+	case valid+len(unknown) >= need:
+		return unreadable(who.Groups, unknown...)
+	case lost > 0 || len(f.counted()) == 0:
+		return no(end(Revoked, ReasonReviewerLost))
+	}
+	return no(end(Revoked, ReasonPolicyChanged)) // they all stand, and the rule asks for more of them now
+}
+
+// votesNow holds the counted votes against the people as they are: how many still carry, and of whom that cannot be read.
+func (f *facts) votesNow(rule *rules.Rule, who rules.Reviewers) (valid int, unknown []string) {
+	for _, v := range f.counted() {
 		user := slackUser(v.By)
-		switch f.eligible(user, claimAge) {
-		case "":
-		case DenyUncheckable:
-			return unreadable(who.Groups, user)
-		default:
-			return no(end(Revoked, ReasonReviewerLost))
-		}
+		no := f.eligible(user, claimAge)
 		g, known := f.granted(user, who, claimAge)
 		switch {
-		case g == nil && !known:
-			return unreadable(who.Groups, user)
-		case g == nil, f.excluded(user, rule) != "":
-			return no(end(Revoked, ReasonReviewerLost))
+		case no == DenyUncheckable || no == "" && g == nil && !known:
+			unknown = append(unknown, user)
+		case no == "" && g != nil && f.excluded(user, rule) == "":
+			valid++
 		}
-		counted++
 	}
-	if counted < f.quorum(rule) {
-		return no(end(Revoked, ReasonPolicyChanged))
-	}
-	return rule, nil
+	return valid, unknown
 }
 
 // stateAgrees holds the arguments that were proposed (an edited child's root) against the run's own state, where the format is

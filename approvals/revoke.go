@@ -18,6 +18,17 @@ type Selector struct {
 	DecidedBy string // a Slack user: everything not yet executed that this person decided
 }
 
+// named counts the fields that are set. None of them would stop everything.
+func (s Selector) named() int {
+	n := 0
+	for _, set := range []bool{!s.ID.IsZero(), s.Run != "", s.Agent != "", s.Tool != "", s.DecidedBy != ""} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
 // RevokeRequest stops approvals. By is an authorised admin (Admin) or an operator with database access.
 type RevokeRequest struct {
 	Tenant  string
@@ -38,6 +49,9 @@ var sqlSelect = statement(`SELECT r.approval_id FROM approval_open o JOIN approv
 func (s *Service) Revoke(ctx context.Context, rq RevokeRequest) ([]View, error) {
 	if strings.TrimSpace(rq.Reason) == "" {
 		return nil, errors.New("say why: the reason is audited and shown on the card")
+	}
+	if n := rq.Select.named(); n != 1 {
+		return nil, fmt.Errorf("name one approval, run, agent, tool or person to stop, not %d", n)
 	}
 	ids, err := s.selected(ctx, rq.Tenant, rq.Select)
 	if err != nil {

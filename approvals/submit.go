@@ -72,8 +72,8 @@ func (s *Service) submit(ctx context.Context, key Key, in Intake) (Pause, error)
 		out, err := s.submitOnce(ctx, tenant, revision, d, plan)
 		var stale *staleDirectory
 		switch {
-		case try >= 3:
-			return out, err
+		case try >= 3 && (errors.Is(err, errMoved) || errors.Is(err, errAmbiguous)):
+			return Pause{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		case errors.Is(err, errMoved) || errors.Is(err, errAmbiguous):
 			if tenant, revision, err = s.activeTenant(ctx, s.intake, key.Tenant, true); err != nil {
 				return Pause{}, err

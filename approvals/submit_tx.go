@@ -2,10 +2,8 @@ package approvals
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -19,13 +17,18 @@ import (
 // order, for carry-over), then the FOR SHARE rows, then what is judged.
 var (
 	sqlLockRun    = statement(`SELECT pg_advisory_xact_lock($1)`)
-	sqlLockUntold = statement(`SELECT ` + requestColumns + `, l.state, n.approval_id IS NOT NULL
-		FROM run_pause p JOIN approval_request r ON r.pause_id = p.pause_id LEFT JOIN idempotency_ledger l ON l.lineage_id = r.lineage_id
+	sqlLockUntold = statement(`SELECT ` + requestColumns + `, n.approval_id IS NOT NULL
+		FROM run_pause p JOIN approval_request r ON r.pause_id = p.pause_id
 		LEFT JOIN run_call n ON n.tenant_id = r.tenant_id AND n.pause_id = r.pause_id AND n.approval_id = r.approval_id
 		WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.intake_key <> $4
 			AND p.told_at IS NULL AND p.superseded_at IS NULL AND p.stopped_at IS NULL
 			AND NOT EXISTS (SELECT 1 FROM run_pause q WHERE q.tenant_id = $1 AND q.agent = $2 AND q.run_id = $3 AND q.intake_key = $4)
 		ORDER BY r.approval_id FOR UPDATE OF r`)
+	// The operations of those requests, after their locks: a claim that was quicker is seen.
+	sqlLockUntoldLedgers = statement(`SELECT ` + ledgerColumns + ` FROM idempotency_ledger l WHERE l.lineage_id IN (
+			SELECT r.lineage_id FROM run_pause p JOIN approval_request r ON r.pause_id = p.pause_id
+			WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.told_at IS NULL AND p.superseded_at IS NULL AND p.stopped_at IS NULL)
+		ORDER BY l.lineage_id FOR UPDATE`)
 	sqlShareActiveOf = statement(`SELECT revision FROM config_active WHERE tenant_id = $1 FOR SHARE`)
 	sqlShareUsersOf  = statement(`SELECT u.user_id, u.team_id, u.name, u.deleted, u.restricted, u.ultra_restricted, u.bot, u.invited, u.stranger, u.synced_at
 		FROM slack_user u WHERE u.tenant_id = $1 AND u.user_id = ANY ($2) ORDER BY u.user_id FOR SHARE`)
@@ -36,6 +39,9 @@ var (
 	sqlReadMembersOf = statement(`SELECT m.group_id, m.user_id FROM slack_group_member m WHERE m.tenant_id = $1 AND m.user_id = ANY ($2)
 		UNION (SELECT m.group_id, m.user_id FROM slack_group_member m JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
 			WHERE m.tenant_id = $1 AND m.group_id = ANY ($3) AND NOT (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger) LIMIT 1000)`)
+	// Of the reviewers named one by one: those that are known to count for nothing.
+	sqlReadUnfit = statement(`SELECT u.user_id FROM slack_user u WHERE u.tenant_id = $1 AND u.user_id = ANY ($2)
+		AND (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger)`)
 	sqlReadDoor = statement(`SELECT 'block', b.user_id FROM blocked_user b WHERE b.tenant_id = $1
 		UNION ALL SELECT 'key', k.id FROM api_key k WHERE k.id = $2 AND k.tenant_id = $1 AND k.agent = $3 AND k.revoked_at IS NULL`)
 	sqlReadRepeat = statement(`SELECT p.pause_id, p.pause FROM run_pause p WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.intake_key = $4`)
@@ -54,17 +60,18 @@ type intakeFacts struct {
 	last     int // the run's newest pause
 	open     int // calls of the run that are not over
 	replaced map[string]ID
+	unfit    map[string]bool // named reviewers who count for nothing
 }
 
 // untold is an approval of a pause that has not been told yet.
 type untold struct {
 	req    *requestRow
-	ledger LedgerState
+	ledger *ledgerRow
 	named  bool // the call's current approval (not an edited parent)
 }
 
-func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, groups []string) (*intakeFacts, error) {
-	f := &intakeFacts{replaced: map[string]ID{}}
+func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, named, groups []string) (*intakeFacts, error) {
+	f := &intakeFacts{replaced: map[string]ID{}, unfit: map[string]bool{}}
 	f.users, f.groups, f.members, f.blocked = map[string]person{}, map[string]group{}, map[membership]bool{}, map[string]bool{}
 	f.stops = map[string]bool{}
 	k, in := d.key, d.in
@@ -78,15 +85,25 @@ func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, groups
 	b.Queue(sqlLockUntold, k.Tenant, k.Agent, in.RunID, d.intake).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var u untold
-			var state *string
 			var err error
-			if u.req, err = scanRequest(rows, &state, &u.named); err != nil {
+			if u.req, err = scanRequest(rows, &u.named); err != nil {
 				return err
 			}
-			if state != nil {
-				u.ledger = LedgerState(*state)
-			}
 			f.untold = append(f.untold, u)
+		}
+		return rows.Err()
+	})
+	b.Queue(sqlLockUntoldLedgers, k.Tenant, k.Agent, in.RunID).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			l, err := scanLedger(rows)
+			if err != nil {
+				return err
+			}
+			for i := range f.untold {
+				if f.untold[i].req.id == l.approvalID {
+					f.untold[i].ledger = l
+				}
+			}
 		}
 		return rows.Err()
 	})
@@ -95,6 +112,16 @@ func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, groups
 	b.Queue(sqlShareGroupsOf, k.Tenant, people).Query(f.scanLocked)
 	b.Queue(sqlReadGroupsOf, k.Tenant).Query(f.scanGroups)
 	b.Queue(sqlReadMembersOf, k.Tenant, people, list(groups)).Query(f.scanMembers)
+	b.Queue(sqlReadUnfit, k.Tenant, list(named)).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			f.unfit[id] = true
+		}
+		return rows.Err()
+	})
 	b.Queue(sqlReadDoor, k.Tenant, k.ID, k.Agent).Query(f.scanStops)
 	b.Queue(sqlReadRepeat, k.Tenant, k.Agent, in.RunID, d.intake).QueryRow(func(row pgx.Row) error { return noRows(row.Scan(&f.repeat, &f.pause)) })
 	b.Queue(sqlReadRun, k.Tenant, k.Agent, in.RunID).QueryRow(func(row pgx.Row) error { return row.Scan(&f.last, &f.open) })
@@ -126,7 +153,8 @@ func (s *Service) submitOnce(ctx context.Context, tenant *rules.Tenant, revision
 		return Pause{}, unavailable(err)
 	}
 	defer c.Release()
-	f, err := s.beginIntake(ctx, c.Conn(), d, reviewerGroups(tenant))
+	named, groups := reviewersOf(tenant)
+	f, err := s.beginIntake(ctx, c.Conn(), d, named, groups)
 	if err != nil {
 		return Pause{}, err
 	}
@@ -205,13 +233,12 @@ func (s *Service) readPause(ctx context.Context, c *pgx.Conn, pause uuid.UUID) (
 	return p, unavailable(rows.Err())
 }
 
-// reviewerGroups are all the groups that a rule of the tenant may ask.
-func reviewerGroups(t *rules.Tenant) []string {
-	var out []string
+// reviewersOf are all the people and groups that a rule of the tenant may ask.
+func reviewersOf(t *rules.Tenant) (users, groups []string) {
 	for _, r := range t.Rules {
-		out = append(out, r.Reviewers.Groups...)
+		users, groups = append(users, r.Reviewers.Users...), append(groups, r.Reviewers.Groups...)
 	}
-	return append(out, t.Admins.Groups...)
+	return append(users, t.Admins.Users...), append(groups, t.Admins.Groups...)
 }
 
 func unavailableUnlessAmbiguous(err error) error {
@@ -222,132 +249,4 @@ func unavailableUnlessAmbiguous(err error) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return unavailable(err)
-}
-
-// ruled is a call with the rule that covers it.
-type ruled struct {
-	match  rules.Match
-	decide time.Time
-}
-
-// cover finds the rule of one call and checks what only the rule can ask: a requester, a reachable quorum.
-func (s *Service) cover(f *intakeFacts, d *draft, i int, p prepared) (ruled, error) {
-	c := &d.calls[i]
-	no := func(r *Refusal) (ruled, error) {
-		r.Pointer = fmt.Sprintf("/calls/%d", i)
-		return ruled{}, r
-	}
-	var out ruled
-	if !c.args.Readable() {
-		out.match = rules.Match{Rule: f.tenant.Unreadable(), Index: -1, Why: "the arguments cannot be read: " + c.args.Unreadable}
-	} else {
-		in := rules.Input{
-			Tool: p.tool.Name, Args: c.args.Value, Target: p.target,
-			Agent: rules.AgentInput{Name: d.key.Agent, Path: c.in.AgentPath, Version: d.in.AppStateVersion},
-		}
-		if d.in.Requester != "" {
-			in.Requester = rules.RequesterInput{ID: d.in.Requester, Groups: f.groupsOf(slackUser(d.in.Requester))}
-		}
-		m, err := f.tenant.Match(in)
-		switch {
-		case errors.Is(err, rules.ErrNoRule):
-			r := refuse(CodeNoRule, "no rule covers this call of %q, so nobody could approve it", p.tool.Name)
-			r.Suggest = f.tenant.SuggestRule(p.tool.Name)
-			return no(r)
-		case err != nil:
-			return no(refuse(CodeRuleError, "%s", err))
-		}
-		out.match = m
-	}
-	rule := out.match.Rule
-	if rule.NeedsRequester() && d.in.Requester == "" {
-		return no(refuse(CodeRequesterRequired, "the rule %q needs to know who is behind the call: send run.requester", rule.Name))
-	}
-	if err := f.requester(d, rule); err != nil {
-		return ruled{}, err
-	}
-	if rule.Do == rules.Ask {
-		if err := f.reachable(d, rule); err != nil {
-			return ruled{}, err
-		}
-		within := rule.DecideWithin
-		if c.in.ExpiresIn > 0 {
-			within = min(within, c.in.ExpiresIn)
-		}
-		out.decide = f.now.Add(within)
-	} else {
-		out.decide = f.now.Add(max(rule.ExecuteWithin, time.Minute))
-	}
-	return out, nil
-}
-
-// requester holds the person behind the call against the mirror and the rule.
-func (f *intakeFacts) requester(d *draft, rule *rules.Rule) error {
-	if d.in.Requester == "" {
-		return nil
-	}
-	user := slackUser(d.in.Requester)
-	unknown := refuse(CodeUnknownRequester, "run.requester must be slack:U… of an active person of the tenant's workspace")
-	unknown.Pointer = "/run/requester"
-	if user == "" {
-		return unknown
-	}
-	p, ok := f.users[user]
-	if !ok || f.now.Sub(p.syncedAt) > decideAge {
-		return &staleDirectory{users: []string{user}, refusal: unknown}
-	}
-	if p.deleted || p.bot || p.invited || p.team != f.tenant.Slack.Team || f.blocked[user] {
-		return unknown
-	}
-	if rule.Requesters == nil {
-		return nil
-	}
-	g, known := f.granted(user, *rule.Requesters, decideAge)
-	switch {
-	case g == nil && !known:
-		r := refuse(CodeUnknownRequester, "the groups of the rule %q cannot be read right now; send the intake again", rule.Name)
-		return &staleDirectory{groups: rule.Requesters.Groups, users: []string{user}, refusal: r}
-	case g == nil:
-		r := refuse(CodeToolNotAllowed, "the rule %q does not let this requester be behind the call", rule.Name)
-		r.Pointer = "/run/requester"
-		return r
-	}
-	return nil
-}
-
-// reachable says whether enough people could ever vote. An empty list denies (I4).
-func (f *intakeFacts) reachable(d *draft, rule *rules.Rule) error {
-	could := map[string]bool{}
-	for _, u := range rule.Reviewers.Users {
-		could[u] = true
-	}
-	for m := range f.members {
-		for _, g := range rule.Reviewers.Groups {
-			if m.group == g && f.groups[g].enabled {
-				could[m.user] = true
-			}
-		}
-	}
-	for u := range f.blocked {
-		delete(could, u)
-	}
-	if rule.ExcludeRequester {
-		delete(could, slackUser(d.in.Requester))
-	}
-	if len(could) >= rule.Quorum {
-		return nil
-	}
-	r := refuse(CodeNoQuorumPossible, "the rule %q needs %d votes and only %d people could cast one", rule.Name, rule.Quorum, len(could))
-	for _, g := range rule.Reviewers.Groups {
-		if row, ok := f.groups[g]; !ok || f.now.Sub(row.syncedAt) > decideAge {
-			return &staleDirectory{groups: rule.Reviewers.Groups, refusal: r}
-		}
-	}
-	return r
-}
-
-func newMACKey() []byte {
-	b := make([]byte, 32)
-	_, _ = rand.Read(b) // never fails (crypto/rand)
-	return b
 }

@@ -54,12 +54,12 @@ func (s *Service) Suspend(ctx context.Context, rq SuspendRequest) (Suspension, e
 	switch rq.Scope {
 	case "tenant":
 		rq.Name = ""
-	case "agent":
-		if t.Agents[rq.Name] == nil {
+	case "agent": // a switch over what is gone from the configuration can still be lifted
+		if rq.Active && t.Agents[rq.Name] == nil {
 			return Suspension{}, fmt.Errorf("no agent %q in the configuration", rq.Name)
 		}
 	case "tool":
-		if t.Tools[rq.Name] == nil {
+		if rq.Active && t.Tools[rq.Name] == nil {
 			return Suspension{}, fmt.Errorf("no tool %q in the configuration", rq.Name)
 		}
 	default:

@@ -42,7 +42,7 @@ var (
 			SELECT DISTINCT e.approval_id FROM (SELECT approval_id, to_status, at FROM audit_event ORDER BY event_id DESC LIMIT $1) e
 			WHERE e.to_status <> 'pending' AND e.at < clock_timestamp() - $2::interval AND e.at > clock_timestamp() - interval '1 hour') d
 		JOIN approval_request r ON r.approval_id = d.approval_id AND r.ended_at IS NOT NULL JOIN card c ON c.card_id = r.card_id
-		WHERE c.shown_version < r.version AND (c.message_ts IS NOT NULL OR c.post_started < clock_timestamp() - $2::interval)
+		WHERE c.shown_version < r.version AND (c.message_ts IS NOT NULL OR c.post_started BETWEEN clock_timestamp() - interval '10 minutes' AND clock_timestamp() - $2::interval)
 			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = c.approval_id AND b.kind = 'card')`)
 	sqlForgetSeen = statement(`DELETE FROM slack_seen WHERE seen_at < clock_timestamp() - interval '15 minutes'`)
 )

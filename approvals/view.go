@@ -41,3 +41,50 @@ func optional(id ID) *ID {
 }
 
 func (r *requestRow) subject() uuid.UUID { return uuid.UUID(r.id) }
+
+// show applies a committed move to the view from before it, without another round trip; its times are those of the lock.
+func (w *swap) show(v *View, version int64) {
+	at := v.Now
+	v.Status, v.Version = w.to, version
+	if v.Held != w.held {
+		v.Held, v.HeldSince = w.held, nil
+		if w.held != "" {
+			v.HeldSince = &at
+		}
+	}
+	if w.reason != "" {
+		v.ReasonCode = w.reason
+	}
+	if w.message != "" {
+		v.Message = w.message
+	}
+	if w.receipt != "" {
+		v.Receipt = w.receipt
+	}
+	if w.decided != "" {
+		v.DecidedBy, v.DecidedAt = string(w.decided), &at
+	}
+	if w.revoked != "" && v.RevokedAt == nil {
+		v.RevokedBy, v.RevokedAt = string(w.revoked), &at
+	}
+	if w.expires != nil {
+		v.ExpiresAt = *w.expires
+	}
+	if !w.child.IsZero() {
+		v.ChildID = &w.child
+	}
+	if w.to == Executing && v.StartedAt == nil {
+		v.StartedAt = &at
+	}
+	if w.to.Terminal() {
+		v.EndedAt = &at
+	}
+	if w.ledger != nil && v.Ledger != nil {
+		l := *v.Ledger
+		l.State, l.NextTryAt, l.MaybeEffect, l.Error = w.ledger.to, w.ledger.nextTry, w.ledger.maybeEffect, ""
+		if w.ledger.errorText != nil {
+			l.Error = *w.ledger.errorText
+		}
+		v.Ledger = &l
+	}
+}

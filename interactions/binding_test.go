@@ -16,24 +16,22 @@ import (
 // A forwarded card, a tampered value and another card's value decide nothing.
 func TestClickIsBoundToTheCard(t *testing.T) {
 	t.Parallel()
-	action := func(p map[string]any) map[string]any { return p["actions"].([]any)[0].(map[string]any) }
-	container := func(p map[string]any) map[string]any { return p["container"].(map[string]any) }
 	for name, tamper := range map[string]func(w *world, p map[string]any){
-		"another channel": func(_ *world, p map[string]any) { container(p)["channel_id"] = "C0OTHER" },
-		"another message": func(_ *world, p map[string]any) { container(p)["message_ts"] = "1700000000.000001" },
+		"another channel": func(_ *world, p map[string]any) { place(p)["channel_id"] = "C0OTHER" },
+		"another message": func(_ *world, p map[string]any) { place(p)["message_ts"] = "1700000000.000001" },
 		"a changed digest": func(_ *world, p map[string]any) {
-			action(p)["value"] = strings.Replace(action(p)["value"].(string), "77ab", "77ac", 1)
+			pressed(p)["value"] = strings.Replace(as[string](pressed(p)["value"]), "77ab", "77ac", 1)
 		},
 		"a changed version": func(_ *world, p map[string]any) {
-			action(p)["value"] = strings.Replace(action(p)["value"].(string), ".1.", ".2.", 1)
+			pressed(p)["value"] = strings.Replace(as[string](pressed(p)["value"]), ".1.", ".2.", 1)
 		},
-		"no value": func(_ *world, p map[string]any) { delete(action(p), "value") },
+		"no value": func(_ *world, p map[string]any) { delete(pressed(p), "value") },
 		"another approval's value": func(w *world, p map[string]any) {
 			other, ts := w.post(t, func(f *approvals.CardFacts) { f.Card.MACKey = []byte("ffffffffffffffffffffffffffffffff") })
 			m, _ := w.Message(home, ts)
 			e, _ := m.Action(templates.ActionApprove)
 			_ = other
-			action(p)["value"] = e.String("value")
+			pressed(p)["value"] = e.String("value")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +65,7 @@ func TestClickThatIsNotSlacks(t *testing.T) {
 		"from later":     {slacksim.Tamper{Skew: 6 * time.Minute}, 401},
 		"changed":        {slacksim.Tamper{AfterSign: func(b []byte) []byte { return append(b, "&x=1"...) }}, 401},
 		"another app":    {slacksim.Tamper{Payload: func(p map[string]any) { p["api_app_id"] = "A0OTHER" }}, 400},
-		"two actions":    {slacksim.Tamper{Payload: func(p map[string]any) { p["actions"] = append(p["actions"].([]any), p["actions"].([]any)...) }}, 400},
+		"two actions":    {slacksim.Tamper{Payload: func(p map[string]any) { p["actions"] = []any{pressed(p), pressed(p)} }}, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -144,10 +144,9 @@ func (h *Handler) show(ctx context.Context, tenant string, id approvals.ID) (tem
 		return templates.Message{}, err
 	}
 	card := bot.CardOf(f)
-	details := card.Values[templates.ActionDetails]
-	card.Values = nil
-	if f.Card.MessageTS != "" && details != "" {
-		card.Values = map[string]string{templates.ActionDetails: details}
+	card.Values = map[string]string{templates.ActionDetails: card.Values[templates.ActionDetails]}
+	if f.Card.MessageTS == "" {
+		card.Values = nil
 	}
 	return templates.Render(card), nil
 }

@@ -28,8 +28,8 @@ func (w *world) more(t *testing.T, ts, mark string) slacksim.ClickOptions {
 	if !ok {
 		t.Fatal("no overflow menu")
 	}
-	for _, o := range e.Raw["options"].([]any) {
-		if v := o.(map[string]any)["value"].(string); strings.HasPrefix(v, mark) {
+	for _, o := range as[[]any](e.Raw["options"]) {
+		if v := as[string](as[map[string]any](o)["value"]); strings.HasPrefix(v, mark) {
 			return slacksim.ClickOptions{Option: v}
 		}
 	}
@@ -256,7 +256,7 @@ func TestDetailsOfOthers(t *testing.T) {
 		"an outsider":    {user: "U0EXTERN", want: sentence(templates.RefuseOutsider)},
 		"another tenant": {user: "U0ALICE", change: func(f *approvals.CardFacts) { f.Tenant = "other" }, want: "no approval"},
 		"a forwarded card": {user: "U0ALICE", want: sentence(templates.RefuseTampered), tamper: func(p map[string]any) {
-			p["container"].(map[string]any)["channel_id"] = "C0OTHER"
+			place(p)["channel_id"] = "C0OTHER"
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,5 +297,20 @@ func TestReconcile(t *testing.T) {
 		} else if v, err := w.WaitView(w.ctx, c.user, nil); err != nil || strings.HasPrefix(v.Title(), "Noted") != c.second {
 			t.Errorf("%+v: %v %s", c, err, v.PlainText())
 		}
+	}
+}
+
+// Another process already recorded it: the second delivery is refused before anything is asked of the core.
+func TestReconcileReplayAtAnotherProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, ts := w.post(t, func(f *approvals.CardFacts) { f.Status = approvals.Uncertain })
+	v := w.open(t, "U0ROOT", ts, templates.ActionReconcileYes, slacksim.ClickOptions{}, templates.ViewReconcileYes)
+	r, err := w.Submit(w.ctx, "U0ROOT", v, slacksim.Values{templates.InputText: "ledger line 7"})
+	must(t, err)
+	w.settled(t)
+	w.h.seen = memory{}
+	if again, _ := w.Replay(w.ctx, r.Delivery); again.Status != 401 || len(w.core.done()) != 1 {
+		t.Errorf("status %d, %q", again.Status, w.core.done())
 	}
 }

@@ -47,7 +47,7 @@ func (h *Handler) Socket(ctx context.Context, o SocketOptions) error {
 	quit := ctx.Err() != nil
 	cancel()
 	for range connections - 1 {
-		<-ended
+		err = errors.Join(err, <-ended)
 	}
 	if quit {
 		return nil
@@ -67,7 +67,7 @@ func (h *Handler) connect(ctx context.Context, o SocketOptions) error {
 	err := c.RunContext(ctx)
 	cancel()
 	wg.Wait()
-	if err == nil || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return errors.New("interactions: Slack refused the Socket Mode connection; check the app token and its connections:write scope")
@@ -112,7 +112,7 @@ func envelope(e socketmode.Event) (socketmode.Request, bool) {
 // serve answers one envelope. Every one is acknowledged, or Slack sends it again; also a repeat, which changes nothing.
 func (h *Handler) serve(ctx context.Context, c *socketmode.Client, rq socketmode.Request) {
 	a, respond := h.received(ctx, rq)
-	err := error(nil)
+	var err error
 	if a.body != nil && rq.AcceptsResponsePayload {
 		if err = c.AckCtx(ctx, rq.EnvelopeID, a.body); err != nil { // too large for a WebSocket answer: the response_url takes it
 			if m, ok := a.body.(map[string]any); ok && respond != "" {

@@ -111,7 +111,7 @@ func TestSocketMode(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	w.SetCallbackURL(elsewhere.URL)
 	r, err := w.Click(w.ctx, "U0ALICE", home, ts, templates.ActionApprove, slacksim.ClickOptions{Tamper: slacksim.Tamper{Payload: func(p map[string]any) {
-		p["actions"].([]any)[0].(map[string]any)["text"] = 7 // fails slack-go's decoding of the whole
+		pressed(p)["text"] = 7 // fails slack-go's decoding of the whole
 	}}})
 	must(t, err)
 	s := newSockets(t)

@@ -142,3 +142,16 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// as is a part of a decoded payload; the zero value when it is something else.
+func as[T any](v any) T {
+	x, _ := v.(T)
+	return x
+}
+
+// pressed and place are the two parts of a click's payload that say what was pressed where.
+func pressed(p map[string]any) map[string]any {
+	return as[map[string]any](as[[]any](p["actions"])[0])
+}
+
+func place(p map[string]any) map[string]any { return as[map[string]any](p["container"]) }

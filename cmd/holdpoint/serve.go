@@ -111,6 +111,11 @@ func newServer(ctx context.Context, c serveCmd, pools corePools, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
+	if c.SlackAppToken != "" {
+		s.socket = func(ctx context.Context) error {
+			return s.slack.Socket(ctx, interactions.SocketOptions{AppToken: c.SlackAppToken, APIURL: c.SlackAPIURL})
+		}
+	}
 	s.handler = s.routes(pools)
 	return s, nil
 }
@@ -148,6 +153,14 @@ func (s *server) close() {
 
 const drainFor = 20 * time.Second
 
+// untilDone runs a loop whose error counts only while nobody has ended it.
+func untilDone(ctx context.Context, loop func(context.Context) error) error {
+	if err := loop(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
 // run serves until ctx ends: then no new connection is taken, long polls end with what is known, requests under way and what follows
 // answers are given drainFor.
 func (s *server) run(ctx context.Context, listener net.Listener) error {
@@ -163,8 +176,10 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 		serveHTTP(ctx, g, mux, l, nil)
 	}
 	if s.socket != nil {
-		g.Go(func() error { return s.socket(ctx) })
+		g.Go(func() error { return untilDone(ctx, s.socket) })
 	}
+	// Slack's events name people; which of them matter, a serve process learns by mirroring too.
+	g.Go(func() error { return untilDone(ctx, s.directory.Run) })
 	err := g.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
 	defer cancel()

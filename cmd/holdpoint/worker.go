@@ -106,9 +106,29 @@ func newWorking(c workerCmd, pools corePools, r redis.UniversalClient, o worker.
 	late.Directory = w.directory
 	o.Secrets = &secretsFor{dir: c.Secrets, core: w.core}
 	cards := bot.NewSyncer(w.core, client, bot.SyncOptions{Log: o.Log, Fallback: func(string) { metrics.refused.WithLabelValues("card_plain").Inc() }})
-	w.worker = worker.New(w.core, cards, r, o)
+	w.worker = worker.New(w.core, limitedCards{cards}, r, o)
 	return w, nil
 }
+
+// limitedCards tells the worker's queue when Slack wants to be asked again.
+type limitedCards struct{ cards *bot.Syncer }
+
+func (l limitedCards) Sync(ctx context.Context, id approvals.ID) error {
+	err := l.cards.Sync(ctx, id)
+	if after := bot.RetryAfter(err); after > 0 {
+		return notNow{err, after}
+	}
+	return err
+}
+
+// notNow is an error that says when to come back.
+type notNow struct {
+	error
+	after time.Duration
+}
+
+func (n notNow) RetryAfter() time.Duration { return n.after }
+func (n notNow) Unwrap() error             { return n.error }
 
 // run runs the worker and the directory until ctx ends.
 func (w *working) run(ctx context.Context) error {
@@ -116,12 +136,7 @@ func (w *working) run(ctx context.Context) error {
 	w.running.Store(true)
 	defer w.running.Store(false)
 	g.Go(func() error { return w.worker.Run(ctx) })
-	g.Go(func() error {
-		if err := w.directory.Run(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
-		return nil
-	})
+	g.Go(func() error { return untilDone(ctx, w.directory.Run) })
 	return g.Wait()
 }
 
