@@ -84,10 +84,17 @@ func TestEditRefusals(t *testing.T) {
 	w.change("when: 'tool == \"run_script\"', reviewers: {users: [U0ALICE]}, exclude: []", "when: 'tool == \"run_script\"', reviewers: {users: [U0ALICE]}, exclude: [editor]")
 	s := w.propose("run_script", script)
 	w.denied(s.ApprovalID, alice, Edit, DenyPolicy, with(`{"name":"weekly"}`))
-	// The tool changed in the configuration: what the editor sees is not what would run.
-	w.exec(`UPDATE approval_request SET tool_revision = 'older' WHERE approval_id = $1`, s.ApprovalID)
-	w.denied(s.ApprovalID, alice, Edit, DenyPolicy, with(`{"name":"weekly"}`))
-	w.exec(`UPDATE approval_request SET tool_revision = $2 WHERE approval_id = $1`, s.ApprovalID, s.ToolRevision)
+	// The tool changed in the configuration a moment ago: what the editor sees is not what would run.
+	s = w.propose("send_mail", mail)
+	_, err := w.s.applyTenant(w.ctx, w.parse(configuration, "Mail {{.to}}", "Write to {{.to}}").Tenants["acme"], OperatorActor("test"))
+	w.must(err)
+	w.denied(s.ApprovalID, bob, Edit, DenyPolicy, with(`{"to":"b@example.com"}`))
+	// A tampered row is not edited, and not decided under another configuration than its own: fail closed.
+	w.exec(`UPDATE approval_request SET target = 'elsewhere' WHERE approval_id = $1`, s.ApprovalID)
+	if _, err := w.s.Decide(w.ctx, w.click(s.ApprovalID, bob, Edit, with(`{"to":"b@example.com"}`))); !isErr(err, ErrCorrupt) {
+		t.Fatalf("an edit of a tampered row: %v", err)
+	}
+	w.exec(`UPDATE approval_request SET target = $2 WHERE approval_id = $1`, s.ApprovalID, s.Target)
 	// A rule that does not offer edits.
 	w.change("requesters: {groups: [S0ENG]}, decide_within: 4h", "requesters: {groups: [S0ENG]}, decisions: [approve, reject], decide_within: 4h")
 	w.denied(v.ApprovalID, alice, Edit, DenyVerb, with(editedProduction))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -137,6 +138,7 @@ type product struct {
 	*world
 	fronts []string // addresses of the serve instances
 	mirror *bot.Directory
+	ends   []func() // of the workers that run
 	next   atomic.Int64
 	core   *approvals.Service // an operator's: configuration and keys
 }
@@ -210,29 +212,39 @@ func (p *product) work() {
 	o := worker.Options{Log: p.logger("worker"), SlowCheck: 10 * time.Millisecond, SweepEvery: 200 * time.Millisecond}
 	w, err := newWorking(workerCmd{sealFlags: sealFlags{Keyset: p.keyset}, slackFlags: p.slackFlags()}, pools, r, o, newRegistry())
 	p.must(err)
-	p.background(w.run, func() {
+	p.ends = append(p.ends, p.background(w.run, func() {
 		w.close()
 		_ = r.Close()
 		pools.work.Close()
-	})
+	}))
+}
+
+// stopWork ends the workers as SIGTERM does.
+func (p *product) stopWork() {
+	for _, end := range p.ends {
+		end()
+	}
+	p.ends = nil
 }
 
 func (p *product) logger(process string) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(p.logs, &slog.HandlerOptions{Level: slog.LevelDebug})).With("process", process)
 }
 
-// background runs something until the test ends, and then waits for it: it drains as on SIGTERM.
-func (p *product) background(run func(context.Context) error, after func()) {
+// background runs something until it is ended, by the test's end at the latest; it drains as on SIGTERM.
+func (p *product) background(run func(context.Context) error, after func()) (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
-	p.t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			p.t.Errorf("ended with %v", err)
 		}
 		after()
 	})
+	p.t.Cleanup(end)
+	return end
 }
 
 // balance puts one address before all serve instances, which take turns.

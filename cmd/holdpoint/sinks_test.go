@@ -165,7 +165,7 @@ type listener struct {
 	board
 	url, secret string
 	messages    []told
-	forged      int
+	refused     []string // webhook ids whose signature was wrong
 }
 
 const hookSecret = "whsec_aG9sZHBvaW50LXRlc3QtYWdlbnQta2V5LTAxMjM0NTY3"
@@ -187,7 +187,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer l.touch()
 	m := told{webhookID: r.Header.Get("webhook-id")}
 	if err != nil || hookErr != nil || hook.Verify(body, r.Header) != nil || json.Unmarshal(body, &m) != nil {
-		l.forged++
+		l.refused = append(l.refused, m.webhookID)
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
 	}

@@ -230,7 +230,7 @@ func (w *world) resumed(run string) told {
 		return len(all) > 0
 	})
 	if err != nil {
-		w.t.Fatalf("the agent was told nothing of %s (%d messages, %d forged)", run, len(w.agent.messages), w.agent.forged)
+		w.t.Fatalf("the agent was told nothing of %s (%d messages, %d refused)", run, len(w.agent.messages), len(w.agent.refused))
 	}
 	return m
 }
@@ -240,8 +240,8 @@ func (w *world) toldOnce(run string) {
 	w.t.Helper()
 	w.agent.mu.Lock()
 	defer w.agent.mu.Unlock()
-	if n := len(w.agent.of(run)); n != 1 || w.agent.forged > 0 {
-		w.t.Errorf("the agent was told %d times, %d forged", n, w.agent.forged)
+	if n := len(w.agent.of(run)); n != 1 || len(w.agent.refused) > 0 {
+		w.t.Errorf("the agent was told %d times, %d refused", n, len(w.agent.refused))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -83,6 +84,9 @@ type working struct {
 	redis     redis.UniversalClient
 	registry  *prometheus.Registry
 	running   atomic.Bool
+	log       *slog.Logger
+
+	violations *prometheus.CounterVec
 }
 
 func newWorking(c workerCmd, pools corePools, r redis.UniversalClient, o worker.Options, registry *prometheus.Registry) (*working, error) {
@@ -95,7 +99,10 @@ func newWorking(c workerCmd, pools corePools, r redis.UniversalClient, o worker.
 	if err != nil {
 		return nil, err
 	}
-	w := &working{client: client, redis: r, registry: registry}
+	w := &working{client: client, redis: r, registry: registry, log: o.Log, violations: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "holdpoint_safety_violation_total", Help: "Rows that must not exist, by kind. Alert on any.",
+	}, []string{"kind"})}
+	registry.MustRegister(w.violations)
 	o.Metrics = worker.NewMetrics(registry)
 	w.bell = worker.NewDoorbell(r, o.Metrics, o.Log)
 	late := &directoryOf{}
@@ -137,7 +144,40 @@ func (w *working) run(ctx context.Context) error {
 	defer w.running.Store(false)
 	g.Go(func() error { return w.worker.Run(ctx) })
 	g.Go(func() error { return untilDone(ctx, w.directory.Run) })
+	g.Go(func() error { return w.watchSafety(ctx) })
 	return g.Wait()
+}
+
+const (
+	safetyEvery  = time.Minute
+	safetyWithin = 2 * time.Hour // longer than an approval usually lives, and cheap
+)
+
+// watchSafety looks for rows that must not exist and counts each once (holdpoint_safety_violation_total). It repairs nothing.
+func (w *working) watchSafety(ctx context.Context) error {
+	tick := time.NewTicker(safetyEvery)
+	defer tick.Stop()
+	known := map[approvals.Violation]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		found, err := w.core.Violations(ctx, safetyWithin)
+		if err != nil && ctx.Err() == nil {
+			w.log.Warn("the safety check could not run", "error", err)
+		}
+		now := map[approvals.Violation]bool{}
+		for _, v := range found {
+			now[v] = true
+			if !known[v] {
+				w.violations.WithLabelValues(v.Kind).Inc()
+				w.log.Error("SAFETY VIOLATION: a row that must not exist", "kind", v.Kind, "id", v.ID)
+			}
+		}
+		known = now
+	}
 }
 
 func (w *working) close() {
