@@ -104,9 +104,9 @@ func (f *facts) votesAgree() bool {
 func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 	r := f.req
 	no := func(v verdict) (*rules.Rule, *verdict) { return nil, &v }
-	unreadable := func(groups []string, users ...string) (*rules.Rule, *verdict) {
+	unreadable := func(who rules.Reviewers) (*rules.Rule, *verdict) {
 		v := hold(ReasonAuthorityUnreadable, f.now.Add(holdFor))
-		v.refresh = &staleDirectory{groups: groups, users: users, refusal: refuse(CodeForbidden, "authority cannot be read")}
+		v.refresh = f.relied(who)
 		return nil, &v
 	}
 	requester := slackUser(r.requester)
@@ -116,13 +116,13 @@ func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 		case f.blocked[requester]:
 			return no(end(Revoked, ReasonRequesterInactive))
 		case !ok || f.now.Sub(p.syncedAt) > claimAge:
-			return unreadable(nil, requester)
+			return unreadable(rules.Reviewers{})
 		case p.deleted || p.bot || p.invited || p.team != f.tenant.Slack.Team:
 			return no(end(Revoked, ReasonRequesterInactive))
 		}
 	}
 	if groups := f.unread(requester, claimAge); len(groups) > 0 {
-		return unreadable(groups, requester)
+		return unreadable(rules.Reviewers{Groups: groups})
 	}
 	m, err := f.tenant.Match(f.input(args.Value))
 	if err != nil || m.Rule.Do == rules.Deny || r.scope.Auto && m.Rule.Do != rules.Allow {
@@ -135,7 +135,7 @@ func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 		}
 		switch g, known := f.granted(requester, *rule.Requesters, claimAge); {
 		case g == nil && !known:
-			return unreadable(rule.Requesters.Groups, requester)
+			return unreadable(*rule.Requesters)
 		case g == nil:
 			return no(end(Revoked, ReasonRequesterLostRole))
 		}
@@ -145,27 +145,56 @@ func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 	}
 	who := f.reviewers(rule)
 	valid, unknown := f.votesNow(rule, who)
-	lost := len(f.counted()) - valid - len(unknown)
+	lost := len(f.counted()) - valid - unknown
 	switch need := f.quorum(rule); {
 	case valid >= need:
 		return rule, nil
-	case valid+len(unknown) >= need:
-		return unreadable(who.Groups, unknown...)
+	case valid+unknown >= need:
+		return unreadable(who)
 	case lost > 0 || len(f.counted()) == 0:
 		return no(end(Revoked, ReasonReviewerLost))
 	}
 	return no(end(Revoked, ReasonPolicyChanged)) // they all stand, and the rule asks for more of them now
 }
 
-// votesNow holds the counted votes against the people as they are: how many still carry, and of whom that cannot be read.
-func (f *facts) votesNow(rule *rules.Rule, who rules.Reviewers) (valid int, unknown []string) {
+// relied names all that the approval relies on, so that one refresh is enough: the people behind it, and the groups of its rule,
+// of conditions and of who.
+func (f *facts) relied(who rules.Reviewers) *staleDirectory {
+	r := f.req
+	out := &staleDirectory{groups: slices.Concat(who.Groups, r.scope.Groups, conditionGroups(f.tenant)), refusal: refuse(CodeForbidden, "authority cannot be read")}
+	if rule, ok := f.tenant.Rule(r.rule); ok {
+		out.groups = append(out.groups, rule.Reviewers.Groups...)
+		if rule.Requesters != nil {
+			out.groups = append(out.groups, rule.Requesters.Groups...)
+		}
+	}
+	for _, by := range append([]string{r.requester}, voters(f.votes)...) {
+		if user := slackUser(by); user != "" {
+			out.users = append(out.users, user)
+		}
+	}
+	slices.Sort(out.groups)
+	out.groups = slices.Compact(out.groups)
+	return out
+}
+
+func voters(votes []Vote) []string {
+	out := make([]string, len(votes))
+	for i, v := range votes {
+		out[i] = v.By
+	}
+	return out
+}
+
+// votesNow holds the counted votes against the people as they are: how many still carry, and of how many that cannot be read.
+func (f *facts) votesNow(rule *rules.Rule, who rules.Reviewers) (valid, unknown int) {
 	for _, v := range f.counted() {
 		user := slackUser(v.By)
 		no := f.eligible(user, claimAge)
 		g, known := f.granted(user, who, claimAge)
 		switch {
 		case no == DenyUncheckable || no == "" && g == nil && !known:
-			unknown = append(unknown, user)
+			unknown++
 		case no == "" && g != nil && f.excluded(user, rule) == "":
 			valid++
 		}

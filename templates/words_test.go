@@ -36,27 +36,32 @@ func TestRefusals(t *testing.T) {
 		mrkdwn, plain string
 	}{
 		{
-			RefuseNotReviewer, Facts{Decision: "approve", Needs: []string{"release-managers"}, Has: []string{"support"}},
+			RefuseNotReviewer,
+			Facts{Decision: "approve", Needs: []string{"release-managers"}, Has: []string{"support"}},
 			"You can't approve this: it needs `release-managers`; you are in `support`.", "You can't approve this: it needs release-managers; you are in support.",
 		},
 		{
-			RefuseNotReviewer, Facts{Decision: "reject", Needs: []string{"a", "b", "c"}},
+			RefuseNotReviewer,
+			Facts{Decision: "reject", Needs: []string{"a", "b", "c"}},
 			"You can't reject this: it needs `a`, `b` or `c`; you are in none of the groups we know.", "You can't reject this: it needs a, b or c; you are in none of the groups we know.",
 		},
 		{RefuseNotReviewer, Facts{}, "You can't do this: you aren't one of its reviewers.", "You can't do this: you aren't one of its reviewers."},
 		{
-			RefuseDecided, Facts{Status: StatusApproved, By: Person{"slack:U0ANA", "Ana"}, Ago: 12 * time.Second},
+			RefuseDecided,
+			Facts{Status: StatusApproved, By: Person{"slack:U0ANA", "Ana"}, Ago: 12 * time.Second},
 			"Already approved by <@U0ANA> 12 s ago.", "Already approved by Ana 12 s ago.",
 		},
 		{RefuseDecided, Facts{Status: StatusRejected, By: Person{ID: "rule:no-refunds"}}, "Already rejected by the rule `no-refunds`.", "Already rejected by the rule no-refunds."},
 		{RefuseExpired, Facts{Ago: time.Minute}, "Too late: it expired 1 min ago. Nothing was executed.", "Too late: it expired 1 min ago. Nothing was executed."},
 		{
-			RefuseEditInvalid, Facts{Detail: "/amount: got `x` <b>"},
+			RefuseEditInvalid,
+			Facts{Detail: "/amount: got `x` <b>"},
 			"These arguments don't fit the tool: `/amount: got \\u{60}x\\u{60} &lt;b&gt;`. Nothing changed.", "These arguments don't fit the tool: “/amount: got `x` <b>”. Nothing changed.",
 		},
 		{RefuseNotFound, Facts{ApprovalID: "apr_1"}, "There is no approval `apr_1` here.", "There is no approval apr_1 here."},
 		{
-			RefuseInternal, Facts{Detail: "ref-1"},
+			RefuseInternal,
+			Facts{Detail: "ref-1"},
 			"Something went wrong on our side, and nothing was decided. Please try again. Reference: `ref-1`", "Something went wrong on our side, and nothing was decided. Please try again. Reference: ref-1",
 		},
 	} {

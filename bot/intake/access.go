@@ -176,7 +176,7 @@ func (a anatomyOf) LogValue() slog.Value {
 			return
 		}
 		types = append(types, fmt.Sprintf("%T", err))
-		if coded, ok := err.(interface{ SQLState() string }); ok { //nolint:errorlint // each link of the chain is looked at in turn
+		if coded, ok := err.(interface{ SQLState() string }); ok { // each link of the chain is looked at in turn
 			state = coded.SQLState()
 		}
 		switch u := err.(type) { //nolint:errorlint // same

@@ -132,7 +132,7 @@ func TestUnprintable(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for _, v := range []any{in.Calls[0].Arguments, &in.Calls[0].Arguments, in.Run.State.Value, in.Calls, *in.Run.State} {
 			out := fmt.Sprintf(verb, v)
-			if strings.Contains(out, canary) || strings.Contains(out, fmt.Sprintf("%x", canary)) || strings.Contains(out, fmt.Sprint([]byte(canary[:4]))[1:10]) {
+			if strings.Contains(out, canary) || strings.Contains(out, fmt.Sprintf("%x", canary)) || strings.Contains(out, fmt.Sprint(string([]byte(canary[:4])))[1:10]) {
 				t.Errorf("%s of %T: %s", verb, v, out)
 			}
 		}

@@ -83,7 +83,7 @@ func text(s string, least, most int, prose bool) string {
 		return "This must be UTF-8."
 	}
 	for _, r := range s {
-		if unicode.IsControl(r) && !(prose && (r == '\n' || r == '\r' || r == '\t')) {
+		if unicode.IsControl(r) && (!prose || r != '\n' && r != '\r' && r != '\t') {
 			return "This must not have control characters."
 		}
 	}

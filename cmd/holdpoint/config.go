@@ -123,7 +123,7 @@ func readConfig(path string) (*rules.Config, error) {
 	}
 	files := make([]rules.File, 0, len(names))
 	for _, name := range names {
-		data, err := os.ReadFile(name) //nolint:gosec // the operator names the file
+		data, err := os.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("configuration: %w", err)
 		}

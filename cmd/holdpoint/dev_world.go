@@ -11,8 +11,8 @@ import (
 
 // What the simulated workspace and the product know of each other, as a real app's settings would say it.
 const (
-	simToken  = "xoxb-simulator"
-	simSecret = "holdpoint-dev-signing-secret"
+	simToken  = "xoxb-simulator"               //nolint:gosec // the simulator's own, opens nothing
+	simSecret = "holdpoint-dev-signing-secret" //nolint:gosec // the simulator's own, opens nothing
 	simApp    = "A0HOLDPOINT"
 	simTeam   = "T0ACME"
 )
