@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdpoint/holdpoint/approvals/canon"
+	"github.com/holdpoint/holdpoint/approvals/crashpoint"
 	"github.com/holdpoint/holdpoint/approvals/rules"
 	"github.com/holdpoint/holdpoint/approvals/seal"
 )
@@ -66,9 +67,11 @@ func (s *Service) decide(ctx context.Context, rq DecideRequest) (Ruling, error) 
 	if j.child != nil {
 		j.child.queueChild(b, f.req.id)
 	}
+	crashpoint.At("decide.begun")
 	if err := finish(ctx, c.Conn(), b); err != nil {
 		return Ruling{}, err
 	}
+	crashpoint.At("decide.committed")
 	if !done.hit { // the deadline passed between the two statements, under our own lock (I7)
 		d := &Denial{Kind: DenyExpired, At: f.now}
 		return Ruling{Denial: d, View: f.view()}, nil

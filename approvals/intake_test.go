@@ -220,7 +220,7 @@ func TestCarryOverRacesAnEdit(t *testing.T) {
 }
 
 // state reads one of the paused runs of the state reader's own tests.
-func state(t testing.TB, name string) []byte {
+func state(t tb, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile("runstate/testdata/openai-agents-js/" + name + ".json")
 	if err != nil {

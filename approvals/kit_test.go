@@ -103,7 +103,7 @@ tenants:
 
 // A world is a core on a database of its own, with its people and its agent.
 type world struct {
-	t    testing.TB
+	t    tb
 	ctx  context.Context
 	s    *Service
 	db   *pgxpool.Pool
@@ -112,6 +112,17 @@ type world struct {
 	pull Key
 	dir  *mirror
 	runs int
+
+	cleanup func(func())
+}
+
+// tb is what the stories need of a test; rapid's T has it, too.
+type tb interface {
+	Helper()
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }
 
 // testSealer is one key for the whole binary: making one is dear, and rows never cross databases.
@@ -121,7 +132,7 @@ func newWorld(t testing.TB) *world { return newWorldWith(t, Options{}, nil) }
 
 func newWorldWith(t testing.TB, o Options, tracer pgx.QueryTracer) *world {
 	t.Helper()
-	w := &world{t: t, ctx: t.Context(), dsn: pgtest.New(t), dir: &mirror{}}
+	w := &world{t: t, ctx: t.Context(), dsn: pgtest.New(t), dir: &mirror{}, cleanup: t.Cleanup}
 	sealer, err := testSealer()
 	w.must(err)
 	pool := w.open("test", 12, tracer)
@@ -146,7 +157,7 @@ func (w *world) open(name string, n int32, tracer pgx.QueryTracer) *pgxpool.Pool
 	w.t.Helper()
 	pool, err := OpenPool(w.ctx, w.dsn, PoolOptions{Name: name, Max: n, Tracer: tracer})
 	w.must(err)
-	w.t.Cleanup(pool.Close)
+	w.cleanup(pool.Close)
 	return pool
 }
 
@@ -350,3 +361,9 @@ func quoted(v any) string {
 }
 
 func isErr(err, target error) bool { return errors.Is(err, target) }
+
+// sealedFor is the binding of a pause's state.
+func sealedFor(w *world, p Pause) []byte {
+	w.t.Helper()
+	return seal.StateAAD("acme", p.RunID, w.row(p.Approvals[0].ApprovalID).PauseID, "openai-agents-js")
+}

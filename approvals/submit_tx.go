@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/holdpoint/holdpoint/approvals/crashpoint"
 	"github.com/holdpoint/holdpoint/approvals/rules"
 )
 
@@ -184,6 +185,7 @@ func (s *Service) submitOnce(ctx context.Context, tenant *rules.Tenant, revision
 		rollback()
 		return Pause{}, err
 	}
+	crashpoint.At("intake.begun")
 	if err := finish(ctx, c.Conn(), b); err != nil {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "23502" && pg.ColumnName == "open_calls" {
@@ -191,6 +193,7 @@ func (s *Service) submitOnce(ctx context.Context, tenant *rules.Tenant, revision
 		}
 		return Pause{}, unavailableUnlessAmbiguous(err)
 	}
+	crashpoint.At("intake.committed")
 	return s.answer(ctx, c.Conn(), f, w)
 }
 

@@ -366,7 +366,7 @@ CREATE TRIGGER approval_status_guard BEFORE INSERT OR UPDATE OF status ON approv
     FOR EACH ROW EXECUTE FUNCTION approval_status_guard();
 
 -- +goose StatementBegin
--- What was proposed never changes under a decision. snapshot may become NULL (erasure), nothing else.
+-- What was proposed never changes under a decision. snapshot may become NULL and edit_diff empty (erasure), nothing else.
 CREATE FUNCTION approval_proposal_guard() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the proposal of approval % cannot be changed', OLD.approval_id USING ERRCODE = 'HP002';
@@ -377,13 +377,16 @@ CREATE TRIGGER approval_proposal_guard BEFORE UPDATE ON approval_request
     WHEN ((OLD.approval_id, OLD.tenant_id, OLD.agent, OLD.run_id, OLD.call_path, OLD.agent_path, OLD.tool_call_id, OLD.lineage_id,
            OLD.parent_id, OLD.tool_name, OLD.tool_kind, OLD.tool_revision, OLD.executor, OLD.arguments_digest, OLD.unreadable, OLD.digest,
            OLD.operation_key, OLD.target, OLD.target_version, OLD.operator_scope::text, OLD.rule, OLD.config_revision, OLD.requester,
-           OLD.app_state_version, OLD.sdk_format, OLD.sdk_schema_version, OLD.agent_revision, OLD.editors, OLD.decide_by, OLD.execute_within)
+           OLD.app_state_version, OLD.sdk_format, OLD.sdk_version, OLD.sdk_schema_version, OLD.agent_revision, OLD.editors, OLD.decide_by, OLD.execute_within,
+           OLD.api_key_id, OLD.replaces_id, OLD.rule_why, OLD.card_id, OLD.created_at)
           IS DISTINCT FROM
           (NEW.approval_id, NEW.tenant_id, NEW.agent, NEW.run_id, NEW.call_path, NEW.agent_path, NEW.tool_call_id, NEW.lineage_id,
            NEW.parent_id, NEW.tool_name, NEW.tool_kind, NEW.tool_revision, NEW.executor, NEW.arguments_digest, NEW.unreadable, NEW.digest,
            NEW.operation_key, NEW.target, NEW.target_version, NEW.operator_scope::text, NEW.rule, NEW.config_revision, NEW.requester,
-           NEW.app_state_version, NEW.sdk_format, NEW.sdk_schema_version, NEW.agent_revision, NEW.editors, NEW.decide_by, NEW.execute_within)
-          OR (NEW.snapshot IS NOT NULL AND OLD.snapshot::text IS DISTINCT FROM NEW.snapshot::text))
+           NEW.app_state_version, NEW.sdk_format, NEW.sdk_version, NEW.sdk_schema_version, NEW.agent_revision, NEW.editors, NEW.decide_by, NEW.execute_within,
+           NEW.api_key_id, NEW.replaces_id, NEW.rule_why, NEW.card_id, NEW.created_at)
+          OR (NEW.snapshot IS NOT NULL AND OLD.snapshot::text IS DISTINCT FROM NEW.snapshot::text)
+          OR (NEW.edit_diff <> '' AND OLD.edit_diff <> NEW.edit_diff))
     EXECUTE FUNCTION approval_proposal_guard();
 
 -- +goose StatementBegin

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/crashpoint"
 	"github.com/holdpoint/holdpoint/worker/tools"
 )
 
@@ -52,7 +53,7 @@ var errAgain = errors.New("not done yet; tried again later")
 //	answered → recorded     executing, lease       yes    ┘ becomes uncertain
 //	recorded → task ack     the outcome            yes      the task comes again, and there is nothing to claim
 func (x *executor) run(base context.Context, id approvals.ID) error {
-	at("execute.dequeued")
+	crashpoint.At("execute.dequeued")
 	began := time.Now() // before the statement: our end of the lease is earlier than the database's
 	ctx, cancel := context.WithTimeout(base, claimTimeout)
 	claim, err := x.core.Claim(ctx, id, approvals.ClaimOptions{Holder: x.holder, Lease: x.lease})
@@ -69,17 +70,17 @@ func (x *executor) run(base context.Context, id approvals.ID) error {
 		return nil
 	}
 	// Durable from here: the intent, under a token and an epoch (I15).
-	at("execute.claimed")
+	crashpoint.At("execute.claimed")
 	if claim.Go && claim.FirstAttempt {
 		x.metrics.started(claim.Waited)
 	}
 	outcome, until, done := x.call(base, began, claim)
 	defer done()
 	// The effect may have happened, and only this process knows how it ended.
-	at("execute.answered")
+	crashpoint.At("execute.answered")
 	err = x.record(base, until, claim.Lease, outcome)
 	// Durable from here: the outcome, its audit row, and the outbox rows that tell the card and the agent (I20, I25).
-	at("execute.recorded")
+	crashpoint.At("execute.recorded")
 	log := x.log.With("approval", id, "tenant", claim.Lease.Tenant, "tool", claim.Tool.Name, "attempt", claim.Attempt, "epoch", claim.Lease.Epoch)
 	switch {
 	case err == nil:
@@ -117,7 +118,8 @@ func (x *executor) call(base context.Context, began time.Time, claim approvals.C
 		_, err := x.core.RenewLease(ctx, claim.Lease, x.lease)
 		return err
 	})
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { at("execute.sent") }})
+	// Sent, and surely arrived: WroteRequest comes before the transport flushes, when nothing has left yet.
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { crashpoint.At("execute.sent") }})
 	call.Live = keeper.live
 	if claim.Tool.HTTP != nil {
 		// A lookup is believed at timeout + settle after the claim: nothing may leave later than

@@ -12,6 +12,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/crashpoint"
 )
 
 // Cards makes an approval's card match its row; bot satisfies it. An error with a
@@ -82,9 +83,11 @@ func (h *handler) card(ctx context.Context, id approvals.ID) error {
 	default:
 		return later{time.Second}
 	}
+	// A crash here: the card is behind its row. The task comes back, or the sweeper rings.
+	crashpoint.At("card.begun")
 	err := h.cards.Sync(ctx, id)
-	// A crash here, or before: the card is behind its row. The task comes back, or the sweeper rings.
-	at("card.synced")
+	// A crash here: the card is right, and the next run finds nothing to do.
+	crashpoint.At("card.synced")
 	var slow interface{ RetryAfter() time.Duration }
 	switch {
 	case err == nil, errors.Is(err, approvals.ErrNotFound):

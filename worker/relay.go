@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/crashpoint"
 )
 
 // Outbox is the part of the core that a relay needs.
@@ -86,7 +87,7 @@ func (r *relay) once(ctx context.Context, askFirst bool) (more bool, why *stuck)
 		r.metrics.dispatched(done, time.Now())
 		// A crash between here and the deletion's commit: the rows are dispatched again, and
 		// conflict with tasks of the same id, or run once more and find nothing to do.
-		at("relay.enqueued")
+		crashpoint.At("relay.enqueued")
 		return done
 	})
 	switch {

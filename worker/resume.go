@@ -18,6 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/crashpoint"
 	"github.com/holdpoint/holdpoint/approvals/rules"
 	"github.com/holdpoint/holdpoint/worker/tools"
 )
@@ -65,14 +66,14 @@ func (c *courier) run(base context.Context, pause uuid.UUID) error {
 		return nil
 	}
 	// A crash here: the message is sealed, its next try is due; the relay or the sweeper rings.
-	at("resume.built")
+	crashpoint.At("resume.built")
 	c.metrics.resumeTried(d.Attempt)
 	result := c.deliver(base, d)
 	// A crash here: the agent may have it. It is sent again with the same webhook-id, by which
 	// the agent knows it; each tool body asks for its claim before it has an effect.
-	at("resume.answered")
+	crashpoint.At("resume.answered")
 	err = c.record(base, pause, result)
-	at("resume.recorded")
+	crashpoint.At("resume.recorded")
 	log := c.log.With("pause", pause, "agent", d.Agent, "attempt", d.Attempt)
 	switch {
 	case err != nil && !errors.Is(err, approvals.ErrNotFound):

@@ -27,14 +27,15 @@ const module = "github.com/holdpoint/holdpoint"
 // twice, then draw it.
 var arrows = map[string][]string{
 	// The core. Each leaf knows nothing of the others.
-	"approvals/canon":    {},
-	"approvals/secret":   {},
-	"approvals/seal":     {},
-	"approvals/rules":    {},
-	"approvals/runstate": {"approvals/canon", "approvals/secret"},
-	"approvals":          {"approvals/..."},
-	"templates":          {},
-	"migrations":         {},
+	"approvals/canon":      {},
+	"approvals/secret":     {},
+	"approvals/seal":       {},
+	"approvals/rules":      {},
+	"approvals/crashpoint": {},
+	"approvals/runstate":   {"approvals/canon", "approvals/secret"},
+	"approvals":            {"approvals/..."},
+	"templates":            {},
+	"migrations":           {},
 
 	// The edges bring facts to the core and carry its consequences out.
 	"bot":          {"approvals/...", "templates"},
@@ -47,6 +48,7 @@ var arrows = map[string][]string{
 	"migrations/pgcluster": {},
 	"migrations/pgtest":    {"migrations", "migrations/pgcluster"},
 	"worker/redistest":     {},
+	"worker/proof/...":     {}, // its tests use everything; its commands nothing
 	"bot/slacksim":         {},
 
 	"cmd/...":      {"..."},
@@ -54,7 +56,7 @@ var arrows = map[string][]string{
 }
 
 // testOnly are imported by tests alone, whatever arrows says ("..." covers cmd).
-var testOnly = []string{"migrations/pgtest", "worker/redistest"}
+var testOnly = []string{"migrations/pgtest", "worker/redistest", "worker/proof"}
 
 // users says which packages' own code may import a library; the others must not.
 // cmd, which wires everything, may import any.

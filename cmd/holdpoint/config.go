@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -66,7 +67,7 @@ func (f slackFlags) appID() string {
 func (f slackFlags) missing() error {
 	var names []string
 	for _, s := range []struct{ name, value string }{
-		{"SLACK_BOT_TOKEN", f.SlackBotToken}, {"SLACK_SIGNING_SECRET", f.SlackSigningSecret}, {"SLACK_APP_ID", f.appID()},
+		{"SLACK_BOT_TOKEN", f.SlackBotToken}, {"SLACK_SIGNING_SECRET", string(bytes.Join(f.signingSecrets(), nil))}, {"SLACK_APP_ID", f.appID()},
 	} {
 		if strings.TrimSpace(s.value) == "" {
 			names = append(names, s.name)

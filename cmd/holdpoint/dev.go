@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/holdpoint/holdpoint/approvals"
 	"github.com/holdpoint/holdpoint/approvals/rules"
 	"github.com/holdpoint/holdpoint/approvals/seal"
+	"github.com/holdpoint/holdpoint/bot"
 	"github.com/holdpoint/holdpoint/bot/slacksim"
 	"github.com/holdpoint/holdpoint/worker"
 )
@@ -44,6 +47,7 @@ type dev struct {
 	log    *slog.Logger
 	dir    string // keyset, secrets, data
 	base   string // http://HOST:PORT of the API
+	dsn    string
 	sim    *slacksim.Sim
 	simURL string
 	agent  *demoAgent
@@ -72,6 +76,7 @@ func (c devCmd) Run(ctx context.Context, io streams) (err error) {
 	if err != nil {
 		return err
 	}
+	d.dsn = withoutPassword(dsn)
 	redis, err := d.redis(ctx)
 	if err != nil {
 		return err
@@ -90,6 +95,9 @@ func (c devCmd) Run(ctx context.Context, io streams) (err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.run(ctx, api) })
 	g.Go(func() error { return w.run(ctx) })
+	if d.cmd.Data != "" {
+		g.Go(func() error { d.repost(ctx, s.core, w.client); return nil })
+	}
 	if d.agent != nil {
 		g.Go(func() error { return d.agent.run(ctx) })
 	}
@@ -185,14 +193,15 @@ func (d *dev) product(ctx context.Context, dsn, redisURL string) (*server, *work
 		return nil, nil, err
 	}
 	d.undo = append(d.undo, w.close)
+	mux := http.NewServeMux()
+	mux.Handle("/", s.handler)
+	mux.Handle("GET /metrics/worker", metricsHandler(w.registry))
+	s.handler = mux
 	if d.cmd.Config == "" {
 		d.tool = newDemoTool(d.sim.Refresh)
-		mux := http.NewServeMux()
-		mux.Handle("/", s.handler)
 		mux.Handle("/demo/", d.tool)
 		d.agent = newDemoAgent(d.base, filepath.Join(d.dir, "webhook-secret"), d.sim.Refresh)
 		mux.Handle("POST /demo/resume", d.agent)
-		s.handler = mux
 	}
 	return s, w, nil
 }
@@ -225,13 +234,57 @@ func (d *dev) configure(ctx context.Context, core *approvals.Service) error {
 	return err
 }
 
+// repost brings back the cards of what is not over, oldest first: the simulator of the earlier start is gone, and its messages with
+// it. The card job finds that out by itself once it is asked to paint.
+func (d *dev) repost(ctx context.Context, core *approvals.Service, client *bot.Client) {
+	const most = 100
+	names, err := core.Tenants(ctx)
+	cards := bot.NewSyncer(core, client, bot.SyncOptions{Log: d.log})
+	for i := 0; i < len(names) && err == nil; i++ {
+		var open []approvals.View
+		open, err = core.Open(ctx, names[i], most)
+		for _, v := range slices.Backward(open) {
+			err = errors.Join(err, patiently(ctx, func() error { return cards.Repaint(ctx, v.ApprovalID) }))
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("not every kept card could be posted again; /approvals list has them all", "error", err)
+	}
+}
+
+// patiently does something again for as long as Slack asks for time.
+func patiently(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		after := bot.RetryAfter(err)
+		if after <= 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(after):
+		}
+	}
+}
+
+// withoutPassword is a database's URL fit for a screen.
+func withoutPassword(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "as --database-url says"
+	}
+	return u.Redacted()
+}
+
 // banner says where everything is, and that this is no place for production.
 func (d *dev) banner(took time.Duration) {
 	rows := [][2]string{
 		{"Slack (simulated)", d.simURL + "/"},
 		{"API", d.base + "/v1/approvals"},
 		{"API reference", d.base + "/docs"},
-		{"Metrics", d.base + "/metrics"},
+		{"Metrics", d.base + "/metrics  and  /metrics/worker"},
+		{"Postgres", d.dsn},
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  Holdpoint is ready (%.1f s). Open the first address, and click Approve.\n\n", took.Seconds())
@@ -242,8 +295,14 @@ func (d *dev) banner(took time.Duration) {
 		fmt.Fprintf(&b, "\n  An agent's key, to try the API with:\n  export HOLDPOINT_KEY=%s\n", d.agent.key)
 	}
 	kept := "  The data goes when this ends (Ctrl-C); --data DIR keeps it."
-	if d.cmd.Data != "" {
+	switch {
+	case d.cmd.DatabaseURL != "":
+		kept = "  The data stays in your database."
+	case d.cmd.Data != "":
 		kept = "  The data is kept in " + d.dir + "."
+	}
+	if d.agent == nil {
+		kept = "  A key for one of your agents:  go run ./cmd/holdpoint keys create --database-url URL --tenant T --agent A\n" + kept
 	}
 	b.WriteString(`
   ┌──────────────────────────────────────────────────────────────────┐

@@ -111,7 +111,7 @@ func (w *world) silent(where, text string) {
 	w.t.Helper()
 	for what, value := range map[string]string{
 		"the agent's key": w.key, "the bot's token": testToken, "the signing secret": testSigning, "the webhook's key": hookSecret,
-		"an argument": "2026.07.24", "another argument": "ORD-18472", "a redacted argument": canary, "the state": "$schemaVersion",
+		"an argument": "2026.07.24", "another argument": "ORD-18472", "a redacted argument": canary, "the state": "$schemaVersion", "a secret of the state": "FAKE-SECRET",
 	} {
 		if value != "" && strings.Contains(text, value) {
 			w.t.Errorf("%s has %s in it", where, what)
@@ -139,8 +139,10 @@ type product struct {
 	fronts []string // addresses of the serve instances
 	mirror *bot.Directory
 	ends   []func() // of the workers that run
-	next   atomic.Int64
-	core   *approvals.Service // an operator's: configuration and keys
+
+	orphans map[string]bool // tasks that a killed worker left in Redis as active, until Asynq finds that out
+	next    atomic.Int64
+	core    *approvals.Service // an operator's: configuration and keys
 }
 
 // start brings up serve and worker instances on one database and one Redis.
@@ -157,7 +159,7 @@ func start(t *testing.T, serves, workers int) *product {
 	}
 	p.balance()
 	if serves > 0 {
-		everybody := []string{"U0ALICE", "U0BOB", "U0CAROL", "U0DAVE", "U0REQ", "U0ROOT"}
+		everybody := []string{"U0ALICE", "U0BOB", "U0CAROL", "U0DAVE", "U0REQ", "U0ROOT", "U0MALLORY"}
 		p.must(p.mirror.Fresh(p.ctx, "acme", []string{"S0RELEASE", "S0FINANCE"}, everybody, time.Minute))
 	}
 	for range workers {
@@ -270,6 +272,9 @@ func (p *product) balance() {
 	p.sim.SetCallbackURL(p.base)
 }
 
+// queues are the names under which tasks wait in Redis.
+var queues = []string{"holdpoint-execute", "holdpoint-card", "holdpoint-resume"}
+
 // settled waits until nothing is promised or under way any more: the outbox is empty, and so are the queues. What is counted after
 // it stays as it is.
 func (p *product) settled() {
@@ -280,13 +285,43 @@ func (p *product) settled() {
 	p.eventually("the outbox and the queues are empty", func() (string, bool) {
 		rows := p.number(`SELECT count(*) FROM outbox`)
 		tasks := 0
-		for _, q := range []string{"holdpoint-execute", "holdpoint-card", "holdpoint-resume"} {
+		for _, q := range queues {
 			if info, err := look.GetQueueInfo(q); err == nil { // a queue that was never used is unknown
-				tasks += info.Pending + info.Active + info.Scheduled + info.Retry + info.Archived
+				tasks += info.Pending + info.Scheduled + info.Retry + info.Archived
+			}
+			for _, id := range active(look, q) {
+				if !p.orphans[id] {
+					tasks++
+				}
 			}
 		}
 		return fmt.Sprintf("%d rows, %d tasks", rows, tasks), rows == 0 && tasks == 0
 	})
+}
+
+// active are the ids of a queue's tasks that a worker holds, or held when it died.
+func active(look *asynq.Inspector, queue string) (ids []string) {
+	tasks, err := look.ListActiveTasks(queue)
+	if err != nil {
+		return nil // a queue that was never used
+	}
+	for _, t := range tasks {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// bury notes what killed workers held; no other one runs yet.
+func (p *product) bury() {
+	p.t.Helper()
+	r := redis.NewClient(&redis.Options{Addr: p.redis.Addr()})
+	defer func() { _ = r.Close() }()
+	p.orphans = map[string]bool{}
+	for _, q := range queues {
+		for _, id := range active(asynq.NewInspectorFromRedisClient(r), q) {
+			p.orphans[id] = true
+		}
+	}
 }
 
 // number reads one number from the database.

@@ -27,6 +27,10 @@ type workerCmd struct {
 	logFlags
 	RedisURL      string `env:"HOLDPOINT_REDIS_URL" required:"" help:"Redis URL." placeholder:"URL"`
 	MetricsListen string `env:"HOLDPOINT_METRICS_LISTEN" help:"Address of /metrics, /healthz and /readyz." placeholder:"ADDR"`
+	// Hidden, since the defaults are right: a shorter lease finds a dead worker sooner and takes over from a slow one wrongly
+	// sooner, too. Takeover is always safe; it costs a request under the same key. Tests of crashes use both.
+	Lease      time.Duration `env:"HOLDPOINT_LEASE" default:"30s" hidden:"" help:"How long an execution's lease lasts unless it is renewed."`
+	SweepEvery time.Duration `env:"HOLDPOINT_SWEEP_EVERY" default:"5s" hidden:"" help:"How often this process looks for what is due."`
 }
 
 // directoryEvery keeps the mirror younger than the 60 s that a claim accepts, so that claims rarely wait for Slack.
@@ -56,7 +60,7 @@ func (c workerCmd) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	w, err := newWorking(c, pools, r, worker.Options{Log: log}, newRegistry())
+	w, err := newWorking(c, pools, r, worker.Options{Log: log, Lease: c.Lease, SweepEvery: c.SweepEvery}, newRegistry())
 	if err != nil {
 		return err
 	}

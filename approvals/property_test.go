@@ -1,0 +1,349 @@
+package approvals
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/holdpoint/holdpoint/approvals/rules"
+)
+
+// schedules is how many random lives are lived; HOLDPOINT_SCHEDULES=5000 is the full run.
+func schedules(t *testing.T) int {
+	n := 200
+	if testing.Short() {
+		n = 40
+	}
+	if s := os.Getenv("HOLDPOINT_SCHEDULES"); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil || n < 1 {
+			t.Fatalf("HOLDPOINT_SCHEDULES is %q", s)
+		}
+	}
+	return n
+}
+
+// The whole life against the oracle: whatever happens to a call in whatever order, on real Postgres, its row, its operation and its
+// effect at the tool are what the tables say.
+func TestLifeAgainstTheOracle(t *testing.T) {
+	const worlds = 4
+	n := schedules(t)
+	for name, value := range map[string]string{"rapid.checks": strconv.Itoa((n + worlds - 1) / worlds), "rapid.nofailfile": "true"} {
+		if err := flag.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	t.Run("lives", func(t *testing.T) {
+		for i := range worlds {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				fresh := time.Now()
+				rapid.Check(t, func(rt *rapid.T) {
+					if time.Since(fresh) > decideAge/2 { // the mirror ages with the real clock
+						w.people()
+						fresh = time.Now()
+					}
+					mine := *w
+					mine.t = rt
+					l := &life{world: &mine, t: rt, blocked: map[string]bool{}}
+					l.live()
+					w.runs = mine.runs
+				})
+				w.check()
+			})
+		}
+	})
+	t.Logf("%d schedules in %s", n, time.Since(began).Round(time.Second))
+}
+
+// life is one schedule: one run with up to three calls, and what happens to them.
+type life struct {
+	*world
+	t       *rapid.T
+	around  around
+	blocked map[string]bool
+	run     string
+	in      Intake
+	pause   int
+	calls   []*modelled // edited parents, too
+	current map[string]*modelled
+	tries   []*try
+	edits   int
+	history []string
+}
+
+// try is an attempt or a lookup, with what happened at the tool.
+type try struct {
+	call   *modelled
+	lease  Lease
+	report OutcomeClass // what its holder knows
+	lookup bool
+}
+
+func (l *life) say(format string, args ...any) { l.history = append(l.history, fmt.Sprintf(format, args...)) }
+
+func (l *life) fail(format string, args ...any) {
+	l.t.Helper()
+	for _, h := range l.history {
+		l.t.Log(h)
+	}
+	l.t.Fatalf(format, args...)
+}
+
+func (l *life) live() {
+	l.around.blocked, l.current = l.blocked, map[string]*modelled{}
+	l.begin()
+	l.compare()
+	events := []struct {
+		weight int
+		do     func()
+	}{
+		{8, l.clicks}, {7, l.claims}, {6, l.reports}, {4, l.jumps}, {3, l.sweeps}, {2, l.reconciles}, {1, l.revokes}, {1, l.withdraws},
+		{1, l.blocks}, {1, l.suspends}, {1, l.roles}, {1, l.configures}, {1, l.repeats}, {1, l.proposesAgain},
+	}
+	var wheel []int
+	for i, e := range events {
+		for range e.weight {
+			wheel = append(wheel, i)
+		}
+	}
+	for range rapid.IntRange(4, 18).Draw(l.t, "events") {
+		events[wheel[rapid.IntRange(0, len(wheel)-1).Draw(l.t, "event")]].do()
+		l.compare()
+	}
+	l.finish()
+}
+
+func (l *life) begin() {
+	tools := make([]string, 0, len(kinds))
+	for tool := range kinds {
+		tools = append(tools, tool)
+	}
+	slices.Sort(tools)
+	// Most lives are about one call that gets far; some have siblings.
+	var inputs []CallInput
+	for i := range rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(l.t, "calls") {
+		tool := rapid.SampledFrom(tools).Draw(l.t, "tool")
+		inputs = append(inputs, CallInput{ToolCallID: fmt.Sprintf("call_%d", i), Tool: tool, Arguments: []byte(kinds[tool].arguments)})
+	}
+	l.in = l.intake(inputs...)
+	l.run = l.in.RunID
+	l.submitted(l.submit(l.in))
+}
+
+// submitted adds what an intake made to the model.
+func (l *life) submitted(p Pause) {
+	l.pause = p.Pause
+	for _, v := range p.Approvals {
+		if l.find(v.ApprovalID) == nil {
+			c := l.around.fresh(v.ApprovalID, v.Tool)
+			l.calls = append(l.calls, c)
+			l.current[v.ToolCallID] = c
+			l.say("%s: %s", c.tool, c.id)
+		}
+	}
+}
+
+func (l *life) find(id ID) *modelled {
+	for _, c := range l.calls {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+func (l *life) any() *modelled { return rapid.SampledFrom(l.calls).Draw(l.t, "call") }
+
+// times reads what has passed of a call's times. close says that one is about to: then the event would be a race with the clock.
+func (l *life) times(c *modelled) (x passed, close bool) {
+	l.t.Helper()
+	margin, settle := 30*time.Second, time.Duration(0)
+	if c.kind().agent {
+		margin = 0
+	}
+	if c.tool == "book_flight" {
+		settle = 70 * time.Second
+	}
+	var over [6]float64 // seconds since; negative: still to come
+	err := l.db.QueryRow(l.ctx, `SELECT extract(epoch FROM n.now - r.expires_at), coalesce(extract(epoch FROM n.now - l.lease_expires_at), -1e9), coalesce(extract(epoch FROM n.now - l.next_try_at), 1e9),
+			coalesce(extract(epoch FROM n.now + $2::interval - (l.first_sent_at + interval '24 hours')), -1e9), coalesce(extract(epoch FROM n.now - (l.claimed_at + $3::interval)), -1e9), coalesce(extract(epoch FROM n.now - o.due_at), -1e9)
+		FROM (SELECT clock_timestamp() AS now) n, approval_request r LEFT JOIN idempotency_ledger l ON l.lineage_id = r.lineage_id LEFT JOIN approval_open o ON o.approval_id = r.approval_id WHERE r.approval_id = $1`,
+		c.id, margin, settle).Scan(&over[0], &over[1], &over[2], &over[3], &over[4], &over[5])
+	if err != nil {
+		l.fail("times of %s: %v", c.id, err)
+	}
+	for _, s := range over {
+		close = close || s > -0.5 && s < 0
+	}
+	return passed{deadline: over[0] >= 0, lease: over[1] >= 0, backoff: over[2] >= 0, retention: over[3] >= 0, settled: over[4] >= 0, due: over[5] >= 0}, close
+}
+
+func (l *life) clicks() {
+	c := l.any()
+	x, soon := l.times(c)
+	if soon {
+		return
+	}
+	k := c.kind()
+	// Mostly somebody who may, and something that is offered.
+	user := rapid.SampledFrom(append(slices.Clone(k.reviewers), append(k.reviewers, alice, dave, req, root)...)).Draw(l.t, "user")
+	verbs := []Verb{Approve, Approve, Approve, Edit, Reject}
+	if k.question {
+		verbs = []Verb{Respond, Reject, Approve, Edit}
+	}
+	verb := rapid.SampledFrom(verbs).Draw(l.t, "verb")
+	l.edits++
+	rq := l.click(c.id, user, verb, func(rq *DecideRequest) {
+		rq.Answer, rq.Arguments = "yes", fmt.Appendf(nil, k.edited, l.edits)
+	})
+	r, err := l.s.Decide(l.ctx, rq)
+	if err != nil {
+		l.fail("%s by %s: %v", verb, user, err)
+	}
+	got := DenialKind("")
+	if r.Denial != nil {
+		got = r.Denial.Kind
+	}
+	want := l.around.decide(c, user, verb, x)
+	l.say("%s of %s by %s: %q", verb, c.id, user, got)
+	if got != want || r.Applied != (want == "") {
+		l.fail("%s of %s by %s: %q, the oracle says %q", verb, c.id, user, got, want)
+	}
+	if r.Child != nil {
+		child := l.around.child(c, r.Child.ApprovalID, user)
+		l.calls = append(l.calls, child)
+		for id, cur := range l.current {
+			if cur == c {
+				l.current[id] = child
+			}
+		}
+		l.say("  its child is %s", child.id)
+	}
+}
+
+func (l *life) claims() {
+	c := l.any()
+	agent := c.kind().agent != (rapid.IntRange(0, 9).Draw(l.t, "by the other") == 0)
+	x, soon := l.times(c)
+	if soon {
+		return
+	}
+	want := l.around.claim(c, agent, x)
+	var got granted
+	lease := Lease{ID: c.id, Tenant: "acme"}
+	if agent {
+		a, err := l.s.ClaimForAgent(l.ctx, l.key, c.id, AgentClaim{})
+		var r *Refusal
+		if err != nil && !errors.As(err, &r) {
+			l.fail("agent's claim: %v", err)
+		}
+		got.run = a.State == string(Running)
+		if got.run {
+			lease.Epoch = a.Epoch
+			l.must(lease.Token.UnmarshalText([]byte(a.LeaseToken)))
+		}
+	} else {
+		cl, err := l.s.Claim(l.ctx, c.id, ClaimOptions{Holder: "w"})
+		if err != nil {
+			l.fail("claim: %v", err)
+		}
+		got, lease = granted{cl.Go, cl.LookupFirst}, cl.Lease
+	}
+	l.say("claim of %s, agent %v: %+v (%+v)", c.id, agent, got, x)
+	if got != want {
+		l.fail("claim of %s, agent %v: %+v, the oracle says %+v with %+v", c.id, agent, got, want, x)
+	}
+	if got.run || got.lookup {
+		l.tries = append(l.tries, l.attempt(c, lease, got.lookup))
+	}
+}
+
+// attempt is what the tool does with a call: it lands or not, and its holder learns of it or not.
+func (l *life) attempt(c *modelled, lease Lease, lookup bool) *try {
+	fate := rapid.SampledFrom([]string{"ok", "ok", "refused", "unsent", "lost", "lost, landed"}).Draw(l.t, "fate")
+	t := &try{call: c, lease: lease, lookup: lookup, report: OutcomeUnknown}
+	keyed := c.kind().retry == rules.Idempotent && c.op.landed > 0
+	switch {
+	case lookup && fate == "lost":
+	case lookup && c.op.landed > 0:
+		t.report = OutcomeSucceeded
+	case lookup:
+		t.report = OutcomeAbsent
+	case fate == "unsent":
+		t.report = OutcomeUnsent
+	case keyed: // the tool knows the key and answers as it did; the answer may get lost again
+		if fate == "ok" || fate == "refused" {
+			t.report = OutcomeSucceeded
+		}
+	case fate == "refused":
+		t.report = OutcomeRefused
+	case fate == "ok":
+		t.report, c.op.landed = OutcomeSucceeded, c.op.landed+1
+	case fate == "lost, landed":
+		c.op.landed++
+	}
+	l.say("  lookup %v, %s: it will say %s; landed %d", lookup, fate, t.report, c.op.landed)
+	if c.op.landed > 1 {
+		l.fail("I13: %s had its effect %d times", c.tool, c.op.landed)
+	}
+	return t
+}
+
+// reports is a holder that says what it knows: at once, late, twice, or after somebody else took over.
+func (l *life) reports() {
+	if len(l.tries) == 0 {
+		return
+	}
+	t := l.tries[len(l.tries)-1]
+	if rapid.IntRange(0, 3).Draw(l.t, "an older one") == 0 {
+		t = rapid.SampledFrom(l.tries).Draw(l.t, "try")
+	}
+	l.report(t)
+}
+
+func (l *life) report(t *try) {
+	x, soon := l.times(t.call)
+	if soon {
+		return
+	}
+	_, err := l.s.Record(l.ctx, t.lease, Outcome{Class: t.report, Output: json.RawMessage(`"done"`), Error: "as it was"})
+	want := l.around.record(t.call, int(t.lease.Epoch), t.report, x)
+	l.say("%s reports %s under epoch %d: %v", t.call.id, t.report, t.lease.Epoch, err)
+	if (err == nil) != want || err != nil && !errors.Is(err, ErrStale) {
+		l.fail("%s under epoch %d: %v, the oracle says it counts: %v", t.report, t.lease.Epoch, err, want)
+	}
+}
+
+func (l *life) jumps() {
+	d := rapid.SampledFrom([]time.Duration{7 * time.Second, 75 * time.Second, 10 * time.Minute, 16 * time.Minute, 2 * time.Hour, 25 * time.Hour}).Draw(l.t, "jump")
+	l.say("%s pass", d)
+	l.passRun(l.run, d)
+}
+
+// passRun is pass for one run alone.
+func (w *world) passRun(run string, d time.Duration) {
+	w.t.Helper()
+	w.must(pgx.BeginFunc(w.ctx, w.db, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		b.Queue(`SET LOCAL session_replication_role = replica`)
+		b.Queue(`UPDATE idempotency_ledger SET lease_expires_at = lease_expires_at - $2::interval, claimed_at = claimed_at - $2::interval, first_sent_at = first_sent_at - $2::interval, next_try_at = next_try_at - $2::interval
+			WHERE approval_id IN (SELECT approval_id FROM approval_request WHERE tenant_id = 'acme' AND agent = 'release-agent' AND run_id = $1)`, run, d)
+		b.Queue(`UPDATE approval_decision SET decided_at = decided_at - $2::interval WHERE approval_id IN (SELECT approval_id FROM approval_request WHERE tenant_id = 'acme' AND agent = 'release-agent' AND run_id = $1)`, run, d)
+		b.Queue(`UPDATE approval_request SET decide_by = decide_by - $2::interval, expires_at = expires_at - $2::interval, decided_at = decided_at - $2::interval
+			WHERE tenant_id = 'acme' AND agent = 'release-agent' AND run_id = $1`, run, d)
+		b.Queue(`UPDATE approval_open SET due_at = due_at - $2::interval WHERE tenant_id = 'acme' AND run_id = $1`, run, d)
+		return tx.SendBatch(w.ctx, b).Close()
+	}))
+}
