@@ -65,7 +65,7 @@ func (s *Service) Admin(ctx context.Context, tenant string, by Reviewer) (Actor,
 	b.Queue(sqlShareUsersOf, tenant, people).Query(f.scanUsers)
 	b.Queue(sqlShareGroupsOf, tenant, people).Query(f.scanLocked)
 	b.Queue(sqlReadGroupsOf, tenant).Query(f.scanGroups)
-	b.Queue(sqlReadMembersOf, tenant, people, []string{}).Query(f.scanMembers)
+	b.Queue(sqlReadMembersOf, tenant, people, []string{}, t.Slack.Team).Query(f.scanMembers)
 	b.Queue(sqlReadDoor, tenant, "", "").Query(f.scanStops)
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
 	b.Queue(sqlCommit)

@@ -60,7 +60,7 @@ var (
 	sqlReadBlob = statement(`SELECT b.format, b.sealed, root.arguments_digest, b.pause_id::text FROM approval_request r
 		JOIN run_pause p ON p.pause_id = r.pause_id JOIN run_state_blob b ON b.blob_id = p.blob_id
 		JOIN approval_request root ON root.approval_id = r.lineage_id WHERE r.approval_id = $1`)
-	sqlReadPool = statement(`SELECT m.group_id, m.user_id FROM slack_group_member m JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
+	sqlReadPool = statement(`SELECT m.group_id, m.user_id, u.team_id FROM slack_group_member m JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
 		WHERE m.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)
 			AND NOT (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger) LIMIT 2000`)
 	sqlClock = statement(`SELECT clock_timestamp()`)
@@ -111,7 +111,7 @@ type facts struct {
 	result                   []byte
 	blob                     *blobRow
 	siblings                 *time.Time
-	pool                     map[membership]bool
+	pool                     map[membership]string // to the person's team
 	now                      time.Time
 }
 
@@ -172,8 +172,8 @@ func (s *Service) begin(ctx context.Context, c *pgx.Conn, id ID, w want) (*facts
 		})
 	}
 	if w.pool {
-		f.pool = map[membership]bool{}
-		b.Queue(sqlReadPool, id).Query(func(rows pgx.Rows) error { return scanMemberships(rows, f.pool) })
+		f.pool = map[membership]string{}
+		b.Queue(sqlReadPool, id).Query(f.scanPool)
 	}
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
 	if err := c.SendBatch(ctx, b).Close(); err != nil {
@@ -238,6 +238,18 @@ func scanMemberships(rows pgx.Rows, into map[membership]bool) error {
 			return err
 		}
 		into[m] = true
+	}
+	return rows.Err()
+}
+
+func (f *facts) scanPool(rows pgx.Rows) error {
+	for rows.Next() {
+		var m membership
+		var team string
+		if err := rows.Scan(&m.group, &m.user, &team); err != nil {
+			return err
+		}
+		f.pool[m] = team
 	}
 	return rows.Err()
 }

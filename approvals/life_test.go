@@ -3,6 +3,7 @@ package approvals
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -104,12 +105,15 @@ func (l *life) setRoleless(on bool) {
 
 func (l *life) configures() {
 	s := l.around.settings
-	switch rapid.IntRange(0, 2).Draw(l.t, "setting") {
-	case 0:
+	waits := func(tool string) bool { // changes what waits for it, if anything does
+		return slices.ContainsFunc(l.calls, func(c *modelled) bool { return c.tool == tool && !c.status.Terminal() })
+	}
+	switch n := rapid.IntRange(0, 2).Draw(l.t, "setting"); {
+	case waits("send_mail") || n == 0:
 		s.retitled = !s.retitled
-	case 1:
+	case waits("issue_refund") || n == 1:
 		s.stricter = !s.stricter
-	case 2:
+	default:
 		s.frozen = !s.frozen
 	}
 	l.configure(s)
@@ -212,6 +216,11 @@ func (l *life) compare() {
 		if got != want {
 			l.fail("%s %s is\n%s; the oracle says\n%s", c.tool, c.id, got, want)
 		}
+		l.seen.add(string(c.status), true)
+		l.seen.add("held", c.held != "")
+		l.seen.add("revoked late", c.late != "")
+		l.seen.add("voted", c.status == Pending && len(c.votes) > 0)
+		l.seen.add("superseded", c.reason == ReasonSuperseded)
 		switch c.status {
 		case Executing, Uncertain, Edited:
 		case Completed:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ func TestLifeAgainstTheOracle(t *testing.T) {
 		}
 	}
 	began := time.Now()
+	var seen coverage
 	t.Run("lives", func(t *testing.T) {
 		for i := range worlds {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -56,7 +58,7 @@ func TestLifeAgainstTheOracle(t *testing.T) {
 					}
 					mine := *w
 					mine.t = rt
-					l := &life{world: &mine, t: rt, blocked: map[string]bool{}}
+					l := &life{world: &mine, t: rt, blocked: map[string]bool{}, seen: &seen}
 					l.live()
 					w.runs = mine.runs
 				})
@@ -64,7 +66,37 @@ func TestLifeAgainstTheOracle(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d schedules in %s", n, time.Since(began).Round(time.Second))
+	t.Logf("%d schedules in %s: %s", n, time.Since(began).Round(time.Second), quoted(seen.count))
+	if n < 1000 { // few lives may miss the rare ones
+		return
+	}
+	var want []string
+	for _, s := range Statuses {
+		want = append(want, string(s))
+	}
+	for _, name := range append(want, "held", "revoked late", "taken over", "looked up", "stale", "voted", "superseded", "retried") {
+		if seen.count[name] == 0 {
+			t.Errorf("%d lives, and none was ever %q: the schedules have become tame", n, name)
+		}
+	}
+}
+
+// coverage counts what the lives got to.
+type coverage struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (c *coverage) add(name string, when bool) {
+	if !when {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count == nil {
+		c.count = map[string]int{}
+	}
+	c.count[name]++
 }
 
 // life is one schedule: one run with up to three calls, and what happens to them.
@@ -81,6 +113,7 @@ type life struct {
 	tries   []*try
 	edits   int
 	history []string
+	seen    *coverage
 }
 
 // try is an attempt or a lookup, with what happened at the tool.
@@ -91,7 +124,9 @@ type try struct {
 	lookup bool
 }
 
-func (l *life) say(format string, args ...any) { l.history = append(l.history, fmt.Sprintf(format, args...)) }
+func (l *life) say(format string, args ...any) {
+	l.history = append(l.history, fmt.Sprintf(format, args...))
+}
 
 func (l *life) fail(format string, args ...any) {
 	l.t.Helper()
@@ -110,7 +145,7 @@ func (l *life) live() {
 		do     func()
 	}{
 		{8, l.clicks}, {7, l.claims}, {6, l.reports}, {4, l.jumps}, {3, l.sweeps}, {2, l.reconciles}, {1, l.revokes}, {1, l.withdraws},
-		{1, l.blocks}, {1, l.suspends}, {1, l.roles}, {1, l.configures}, {1, l.repeats}, {1, l.proposesAgain},
+		{1, l.blocks}, {1, l.suspends}, {1, l.roles}, {2, l.configures}, {1, l.repeats}, {1, l.proposesAgain},
 	}
 	var wheel []int
 	for i, e := range events {
@@ -118,7 +153,7 @@ func (l *life) live() {
 			wheel = append(wheel, i)
 		}
 	}
-	for range rapid.IntRange(4, 18).Draw(l.t, "events") {
+	for range rapid.IntRange(6, 24).Draw(l.t, "events") {
 		events[wheel[rapid.IntRange(0, len(wheel)-1).Draw(l.t, "event")]].do()
 		l.compare()
 	}
@@ -140,6 +175,26 @@ func (l *life) begin() {
 	l.in = l.intake(inputs...)
 	l.run = l.in.RunID
 	l.submitted(l.submit(l.in))
+	l.compare()
+	// A head start: most of what can go wrong happens after the decision.
+	for _, c := range slices.Clone(l.calls) {
+		stage := rapid.IntRange(0, 4).Draw(l.t, "head start")
+		for _, user := range c.kind().reviewers[:c.kind().quorum] {
+			if stage > 0 && !c.kind().question {
+				l.clicked(c, user, Approve)
+			}
+		}
+		if stage > 1 {
+			l.claimed(c, c.kind().agent)
+		}
+		if stage > 2 {
+			l.passRun(l.run, 75*time.Second)
+			l.say("75 s pass")
+		}
+		if stage > 3 {
+			l.claimed(c, c.kind().agent)
+		}
+	}
 }
 
 // submitted adds what an intake made to the model.
@@ -164,7 +219,17 @@ func (l *life) find(id ID) *modelled {
 	return nil
 }
 
-func (l *life) any() *modelled { return rapid.SampledFrom(l.calls).Draw(l.t, "call") }
+// any is a call: mostly one that is not over.
+func (l *life) any() *modelled {
+	from := l.calls
+	if rapid.IntRange(0, 4).Draw(l.t, "an open one") > 0 {
+		from = slices.DeleteFunc(slices.Clone(l.calls), func(c *modelled) bool { return c.status.Terminal() })
+		if len(from) == 0 {
+			from = l.calls
+		}
+	}
+	return from[rapid.IntRange(0, len(from)-1).Draw(l.t, "call")]
+}
 
 // times reads what has passed of a call's times. close says that one is about to: then the event would be a race with the clock.
 func (l *life) times(c *modelled) (x passed, close bool) {
@@ -192,18 +257,22 @@ func (l *life) times(c *modelled) (x passed, close bool) {
 
 func (l *life) clicks() {
 	c := l.any()
+	k := c.kind()
+	// Mostly somebody who may, and something that is offered.
+	user := rapid.SampledFrom(append(slices.Clone(k.reviewers), append(k.reviewers, alice, dave, req, root)...)).Draw(l.t, "user")
+	verbs := []Verb{Approve, Approve, Approve, Approve, Approve, Edit, Reject}
+	if k.question {
+		verbs = []Verb{Respond, Reject, Approve, Edit}
+	}
+	l.clicked(c, user, rapid.SampledFrom(verbs).Draw(l.t, "verb"))
+}
+
+func (l *life) clicked(c *modelled, user string, verb Verb) {
 	x, soon := l.times(c)
 	if soon {
 		return
 	}
 	k := c.kind()
-	// Mostly somebody who may, and something that is offered.
-	user := rapid.SampledFrom(append(slices.Clone(k.reviewers), append(k.reviewers, alice, dave, req, root)...)).Draw(l.t, "user")
-	verbs := []Verb{Approve, Approve, Approve, Edit, Reject}
-	if k.question {
-		verbs = []Verb{Respond, Reject, Approve, Edit}
-	}
-	verb := rapid.SampledFrom(verbs).Draw(l.t, "verb")
 	l.edits++
 	rq := l.click(c.id, user, verb, func(rq *DecideRequest) {
 		rq.Answer, rq.Arguments = "yes", fmt.Appendf(nil, k.edited, l.edits)
@@ -235,7 +304,10 @@ func (l *life) clicks() {
 
 func (l *life) claims() {
 	c := l.any()
-	agent := c.kind().agent != (rapid.IntRange(0, 9).Draw(l.t, "by the other") == 0)
+	l.claimed(c, c.kind().agent != (rapid.IntRange(0, 9).Draw(l.t, "by the other") == 0))
+}
+
+func (l *life) claimed(c *modelled, agent bool) {
 	x, soon := l.times(c)
 	if soon {
 		return
@@ -266,6 +338,9 @@ func (l *life) claims() {
 		l.fail("claim of %s, agent %v: %+v, the oracle says %+v with %+v", c.id, agent, got, want, x)
 	}
 	if got.run || got.lookup {
+		l.seen.add("taken over", c.op.epoch > 1 && c.op.maybe && got.run)
+		l.seen.add("retried", c.op.epoch > 1 && !c.op.maybe && got.run)
+		l.seen.add("looked up", got.lookup)
 		l.tries = append(l.tries, l.attempt(c, lease, got.lookup))
 	}
 }
@@ -308,7 +383,7 @@ func (l *life) reports() {
 	}
 	t := l.tries[len(l.tries)-1]
 	if rapid.IntRange(0, 3).Draw(l.t, "an older one") == 0 {
-		t = rapid.SampledFrom(l.tries).Draw(l.t, "try")
+		t = l.tries[rapid.IntRange(0, len(l.tries)-1).Draw(l.t, "try")]
 	}
 	l.report(t)
 }
@@ -321,13 +396,14 @@ func (l *life) report(t *try) {
 	_, err := l.s.Record(l.ctx, t.lease, Outcome{Class: t.report, Output: json.RawMessage(`"done"`), Error: "as it was"})
 	want := l.around.record(t.call, int(t.lease.Epoch), t.report, x)
 	l.say("%s reports %s under epoch %d: %v", t.call.id, t.report, t.lease.Epoch, err)
+	l.seen.add("stale", err != nil)
 	if (err == nil) != want || err != nil && !errors.Is(err, ErrStale) {
 		l.fail("%s under epoch %d: %v, the oracle says it counts: %v", t.report, t.lease.Epoch, err, want)
 	}
 }
 
 func (l *life) jumps() {
-	d := rapid.SampledFrom([]time.Duration{7 * time.Second, 75 * time.Second, 10 * time.Minute, 16 * time.Minute, 2 * time.Hour, 25 * time.Hour}).Draw(l.t, "jump")
+	d := rapid.SampledFrom([]time.Duration{7 * time.Second, 7 * time.Second, 75 * time.Second, 75 * time.Second, 75 * time.Second, 6 * time.Minute, 6 * time.Minute, 16 * time.Minute, 2 * time.Hour, 25 * time.Hour}).Draw(l.t, "jump")
 	l.say("%s pass", d)
 	l.passRun(l.run, d)
 }

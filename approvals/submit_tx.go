@@ -39,10 +39,10 @@ var (
 	// Who could decide: the requester's memberships, and everybody in the groups that the rules name, up to a number beyond any quorum.
 	sqlReadMembersOf = statement(`SELECT m.group_id, m.user_id FROM slack_group_member m WHERE m.tenant_id = $1 AND m.user_id = ANY ($2)
 		UNION (SELECT m.group_id, m.user_id FROM slack_group_member m JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
-			WHERE m.tenant_id = $1 AND m.group_id = ANY ($3) AND NOT (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger) LIMIT 1000)`)
+			WHERE m.tenant_id = $1 AND m.group_id = ANY ($3) AND u.team_id = $4 AND NOT (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger) LIMIT 1000)`)
 	// Of the reviewers named one by one: those that are known to count for nothing.
 	sqlReadUnfit = statement(`SELECT u.user_id FROM slack_user u WHERE u.tenant_id = $1 AND u.user_id = ANY ($2)
-		AND (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger)`)
+		AND (u.team_id <> $3 OR u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger)`)
 	sqlReadDoor = statement(`SELECT 'block', b.user_id FROM blocked_user b WHERE b.tenant_id = $1
 		UNION ALL SELECT 'key', k.id FROM api_key k WHERE k.id = $2 AND k.tenant_id = $1 AND k.agent = $3 AND k.revoked_at IS NULL`)
 	sqlReadRepeat = statement(`SELECT p.pause_id, p.pause FROM run_pause p WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.intake_key = $4`)
@@ -71,7 +71,8 @@ type untold struct {
 	named  bool // the call's current approval (not an edited parent)
 }
 
-func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, named, groups []string) (*intakeFacts, error) {
+func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, tenant *rules.Tenant) (*intakeFacts, error) {
+	named, groups := reviewersOf(tenant)
 	f := &intakeFacts{replaced: map[string]ID{}, unfit: map[string]bool{}}
 	f.users, f.groups, f.members, f.blocked = map[string]person{}, map[string]group{}, map[membership]bool{}, map[string]bool{}
 	f.stops = map[string]bool{}
@@ -112,8 +113,8 @@ func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, named,
 	b.Queue(sqlShareUsersOf, k.Tenant, people).Query(f.scanUsers)
 	b.Queue(sqlShareGroupsOf, k.Tenant, people).Query(f.scanLocked)
 	b.Queue(sqlReadGroupsOf, k.Tenant).Query(f.scanGroups)
-	b.Queue(sqlReadMembersOf, k.Tenant, people, list(groups)).Query(f.scanMembers)
-	b.Queue(sqlReadUnfit, k.Tenant, list(named)).Query(func(rows pgx.Rows) error {
+	b.Queue(sqlReadMembersOf, k.Tenant, people, list(groups), tenant.Slack.Team).Query(f.scanMembers)
+	b.Queue(sqlReadUnfit, k.Tenant, list(named), tenant.Slack.Team).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id string
 			if err := rows.Scan(&id); err != nil {
@@ -154,8 +155,7 @@ func (s *Service) submitOnce(ctx context.Context, tenant *rules.Tenant, revision
 		return Pause{}, unavailable(err)
 	}
 	defer c.Release()
-	named, groups := reviewersOf(tenant)
-	f, err := s.beginIntake(ctx, c.Conn(), d, named, groups)
+	f, err := s.beginIntake(ctx, c.Conn(), d, tenant)
 	if err != nil {
 		return Pause{}, err
 	}

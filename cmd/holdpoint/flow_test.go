@@ -94,6 +94,9 @@ func TestEdit(t *testing.T) {
 		t.Errorf("the child %+v", child)
 	}
 	p.approve("U0ALICE", child.ApprovalID)
+	if n := len(p.sim.Messages(room)); n != 2 { // TEMP
+		t.Errorf("TEMP: %d cards", n)
+	}
 	p.hears("U0ALICE", "you edited it")
 	p.approve("U0BOB", child.ApprovalID)
 	p.becomes(child.ApprovalID, approvals.Completed)

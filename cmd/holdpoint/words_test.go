@@ -159,19 +159,24 @@ func (w *world) card(id approvals.ID, words ...string) slacksim.Message {
 	return m
 }
 
-// pending waits for a card that can be decided.
+// pending waits for the card of an approval that can be decided: the message that is stored as its card. A click before it is stored
+// is asked to come again.
 func (w *world) pending(id approvals.ID) slacksim.Message {
 	w.t.Helper()
-	m, err := w.sim.WaitMessage(w.ctx, room, func(m slacksim.Message) bool {
-		_, offered := m.Action(templates.ActionReject)
-		return strings.Contains(m.PlainText(), id.String()) && offered
+	var card slacksim.Message
+	w.eventually("there is a card to decide on", func() (string, bool) {
+		var ts *string
+		err := w.db.QueryRow(w.ctx, `SELECT c.message_ts FROM card c JOIN approval_request r USING (card_id) WHERE r.approval_id = $1`, id).Scan(&ts)
+		if err != nil || ts == nil {
+			return "no place is stored", false
+		}
+		var found, offered bool
+		if card, found = w.sim.Message(room, *ts); found {
+			_, offered = card.Action(templates.ActionReject)
+		}
+		return card.PlainText(), offered
 	})
-	w.must(err)
-	// The card is Holdpoint's own once its place is saved; a click before that is asked to come again.
-	w.eventually("the card's place is saved", func() (string, bool) {
-		return "not saved", w.number(`SELECT count(*) FROM card c JOIN approval_request r USING (card_id) WHERE r.approval_id = $1 AND c.message_ts IS NOT NULL`, id) == 1
-	})
-	return m
+	return card
 }
 
 // click presses a button of a card.

@@ -101,7 +101,7 @@ func TestCrashMatrix(t *testing.T) {
 	if _, err := built(); err != nil {
 		t.Fatal(err)
 	}
-	few := make(chan struct{}, 8) // a few at a time: most of a cell is waiting for leases
+	few := make(chan struct{}, 16) // a few at a time: most of a cell is waiting for leases
 	for _, c := range cells() {
 		t.Run(c.name+"/"+c.class+"/"+c.verb(), func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdpoint/holdpoint/approvals"
@@ -96,6 +97,7 @@ func newWorld(t testing.TB, change ...func(*world)) *world {
 	w.configure()
 	t.Cleanup(func() {
 		if t.Failed() {
+			w.history()
 			w.tell()
 		}
 	})
@@ -110,6 +112,18 @@ func (w *world) tell() {
 		w.t.Logf("%s (%s) said:\n%s", p.name, p.cmd.ProcessState, tail(p.log.String()))
 	}
 	w.t.Logf("this process said:\n%s", tail(w.log.String()))
+}
+
+// history shows what became of every approval, from the audit, in seconds since its start.
+func (w *world) history() {
+	rows, err := w.db.Query(context.WithoutCancel(w.ctx), `SELECT format('%s %s %s %s %s', coalesce(e.approval_id, e.pause_id), round(extract(epoch FROM e.at - min(e.at) OVER ())::numeric, 3), e.kind, coalesce(e.to_status, ''), e.detail)
+		FROM audit_event e WHERE coalesce(e.approval_id, e.pause_id) IS NOT NULL ORDER BY e.event_id LIMIT 200`)
+	if err != nil {
+		w.t.Logf("the audit can't be read: %v", err)
+		return
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	w.t.Logf("the audit (%v):\n%s", err, strings.Join(lines, "\n"))
 }
 
 func tail(s string) string {
