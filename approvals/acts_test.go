@@ -211,7 +211,7 @@ func (w *world) agentClaim(id ID, attempt string) AgentClaimAnswer {
 	return a
 }
 
-func (w *world) agentRefused(id ID, code Code) *Refusal {
+func (w *world) agentRefused(id ID, code Code) Refusal {
 	w.t.Helper()
 	_, err := w.s.ClaimForAgent(w.ctx, w.key, id, AgentClaim{AttemptID: "another"})
 	return w.refusal(err, code)

@@ -53,29 +53,11 @@ func (s *Service) administer(ctx context.Context, tenant string, by Actor, surfa
 // Admin authorises a person as an admin of the tenant, from the mirrored directory: fail closed. Admins stop and reconcile; they
 // do not approve as admins.
 func (s *Service) Admin(ctx context.Context, tenant string, by Reviewer) (Actor, error) {
-	f := &facts{users: map[string]person{}, groups: map[string]group{}, members: map[membership]bool{}, blocked: map[string]bool{}, stops: map[string]bool{}}
-	t, _, err := s.activeTenant(ctx, s.clicks, tenant, true)
+	p, err := s.Standing(ctx, tenant, by)
 	if err != nil {
 		return "", err
 	}
-	f.tenant = t
-	people := []string{by.UserID}
-	b := &pgx.Batch{}
-	b.Queue(sqlBegin)
-	b.Queue(sqlShareUsersOf, tenant, people).Query(f.scanUsers)
-	b.Queue(sqlShareGroupsOf, tenant, people).Query(f.scanLocked)
-	b.Queue(sqlReadGroupsOf, tenant).Query(f.scanGroups)
-	b.Queue(sqlReadMembersOf, tenant, people, []string{}, t.Slack.Team).Query(f.scanMembers)
-	b.Queue(sqlReadDoor, tenant, "", "").Query(f.scanStops)
-	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
-	b.Queue(sqlCommit)
-	if err := s.clicks.SendBatch(ctx, b).Close(); err != nil {
-		return "", unavailable(err)
-	}
-	if by.TeamID != t.Slack.Team || f.eligible(by.UserID, decideAge) != "" {
-		return "", ErrNotAdmin
-	}
-	if g, _ := f.granted(by.UserID, t.Admins, decideAge); g == nil {
+	if !p.Admin {
 		return "", ErrNotAdmin
 	}
 	return SlackActor(by.UserID), nil
@@ -87,7 +69,8 @@ var sqlTenants = statement(`SELECT a.tenant_id, a.revision FROM config_active a 
 func (s *Service) eachTenant(ctx context.Context, q interface {
 	querier
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}, do func(name string, revision int64) error) error {
+}, do func(name string, revision int64) error,
+) error {
 	rows, err := q.Query(ctx, sqlTenants)
 	if err != nil {
 		return unavailable(err)
@@ -113,8 +96,8 @@ var ErrNoTenant = errors.New("no tenant is connected to this Slack workspace")
 // TenantOfTeam finds the tenant of a Slack workspace.
 func (s *Service) TenantOfTeam(ctx context.Context, team string) (string, error) {
 	if t, ok := s.teams.Load(team); ok {
-		if cfg, _, err := s.activeTenant(ctx, s.clicks, t.(string), false); err == nil && cfg.Slack.Team == team {
-			return t.(string), nil
+		if cfg, _, err := s.activeTenant(ctx, s.clicks, t, false); err == nil && cfg.Slack.Team == team {
+			return t, nil
 		}
 	}
 	found := ""

@@ -19,7 +19,7 @@ type canaries map[string]string
 // leaks names the canaries that a text holds, as they are or as fmt and Postgres write bytes.
 func (c canaries) leaks(text string) (out []string) {
 	for name, v := range c {
-		for _, form := range []string{v, hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))), strings.Trim(fmt.Sprint([]byte(v)), "[]"), quotedInner(v)} {
+		for _, form := range []string{v, hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))), strings.Trim(fmt.Sprintf("%d", []byte(v)), "[]"), quotedInner(v)} {
 			if strings.Contains(text, form) {
 				out = append(out, name)
 			}

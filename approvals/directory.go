@@ -29,6 +29,7 @@ type DirectoryGroup struct {
 	GroupID, Handle string
 	Enabled         bool
 	Members         []string
+	UpdatedAt       int64 // Slack's date_update, Unix seconds; 0: unknown
 }
 
 var (
@@ -39,10 +40,10 @@ var (
 			ultra_restricted = excluded.ultra_restricted, bot = excluded.bot, invited = excluded.invited, stranger = excluded.stranger, synced_at = clock_timestamp()`)
 	sqlMakeGroup = statement(`INSERT INTO slack_group (tenant_id, group_id, handle, enabled, version, synced_at) VALUES ($1, $2, $3, false, 0, 'epoch') ON CONFLICT (tenant_id, group_id) DO NOTHING`)
 	// Waits for every decision and claim that relies on the group (they hold it FOR SHARE); later ones wait for this.
-	sqlLockGroup  = statement(`SELECT version FROM slack_group WHERE tenant_id = $1 AND group_id = $2 FOR UPDATE`)
+	sqlLockGroup  = statement(`SELECT changed FROM slack_group WHERE tenant_id = $1 AND group_id = $2 FOR UPDATE`)
 	sqlLeaveGroup = statement(`DELETE FROM slack_group_member WHERE tenant_id = $1 AND group_id = $2 AND NOT user_id = ANY ($3)`)
 	sqlJoinGroup  = statement(`INSERT INTO slack_group_member (tenant_id, group_id, user_id) SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING`)
-	sqlFreshGroup = statement(`UPDATE slack_group SET handle = $3, enabled = $4, version = version + 1, synced_at = clock_timestamp() WHERE tenant_id = $1 AND group_id = $2`)
+	sqlFreshGroup = statement(`UPDATE slack_group SET handle = $3, enabled = $4, version = version + 1, changed = greatest(changed, $5), synced_at = clock_timestamp() WHERE tenant_id = $1 AND group_id = $2`)
 )
 
 // DirectoryTargets lists what to mirror, for every tenant.
@@ -115,14 +116,17 @@ func (s *Service) SaveGroup(ctx context.Context, tenant string, g DirectoryGroup
 		if _, err := tx.Exec(ctx, sqlMakeGroup, tenant, g.GroupID, g.Handle); err != nil {
 			return err
 		}
-		var version int64
-		if err := tx.QueryRow(ctx, sqlLockGroup, tenant, g.GroupID).Scan(&version); err != nil {
+		var changed int64
+		if err := tx.QueryRow(ctx, sqlLockGroup, tenant, g.GroupID).Scan(&changed); err != nil {
 			return err
+		}
+		if g.UpdatedAt != 0 && g.UpdatedAt < changed {
+			return nil // a slow look-up, older than what is mirrored: it must not bring a removed person back
 		}
 		b := &pgx.Batch{}
 		b.Queue(sqlLeaveGroup, tenant, g.GroupID, members)
 		b.Queue(sqlJoinGroup, tenant, g.GroupID, members)
-		b.Queue(sqlFreshGroup, tenant, g.GroupID, g.Handle, g.Enabled)
+		b.Queue(sqlFreshGroup, tenant, g.GroupID, g.Handle, g.Enabled, g.UpdatedAt)
 		return tx.SendBatch(ctx, b).Close()
 	})
 	return unavailable(err)

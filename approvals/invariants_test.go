@@ -109,6 +109,9 @@ func (w *world) undigested() (out []string) {
 			out = append(out, fmt.Sprintf("violated: I1 the digest of %s: %v", f.req.id, err))
 		}
 	}
+	if err := rows.Err(); err != nil {
+		out = append(out, err.Error())
+	}
 	pairs, err := w.db.Query(w.ctx, `SELECT DISTINCT coalesce(from_status, ''), to_status FROM audit_event WHERE to_status IS NOT NULL`)
 	if err != nil {
 		return append(out, err.Error())
@@ -122,6 +125,9 @@ func (w *world) undigested() (out []string) {
 		if !from.CanBecome(to) {
 			out = append(out, fmt.Sprintf("violated: I9 %q → %q happened", from, to))
 		}
+	}
+	if err := pairs.Err(); err != nil {
+		out = append(out, err.Error())
 	}
 	return out
 }

@@ -324,11 +324,13 @@ func (w *world) age(d time.Duration) {
 	w.exec(`UPDATE slack_group SET synced_at = synced_at - $1::interval`, d)
 }
 
-// row reads a view with its result, as its tenant sees it.
+// row reads a view as its tenant sees it.
 func (w *world) row(id ID) View {
 	w.t.Helper()
 	v, _, err := w.s.look(w.ctx, id)
 	w.must(err)
+	reached.Store(v.ReasonCode, true)
+	reached.Store(v.Held, true)
 	return v
 }
 
@@ -343,13 +345,14 @@ func (w *world) want(id ID, status Status, why Reason) View {
 }
 
 // refusal is the refusal in an error; anything else ends the test.
-func (w *world) refusal(err error, code Code) *Refusal {
+func (w *world) refusal(err error, code Code) Refusal {
 	w.t.Helper()
 	var r *Refusal
 	if !errors.As(err, &r) || r.Code != code {
 		w.t.Fatalf("got %v; want a refusal with %q", err, code)
+		return Refusal{}
 	}
-	return r
+	return *r
 }
 
 func quoted(v any) string {

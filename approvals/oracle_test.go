@@ -164,7 +164,8 @@ func (a *around) decide(c *modelled, user string, verb Verb, x passed) DenialKin
 	case Edit:
 		left := 0
 		for _, u := range k.reviewers {
-			if !a.blocked[u] && !(k.excludes && (u == req || u == user || slices.Contains(c.editors, u))) {
+			own := u == req || u == user || slices.Contains(c.editors, u)
+			if !a.blocked[u] && (!k.excludes || !own) {
 				left++
 			}
 		}

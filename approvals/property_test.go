@@ -144,8 +144,20 @@ func (l *life) live() {
 		weight int
 		do     func()
 	}{
-		{8, l.clicks}, {7, l.claims}, {6, l.reports}, {4, l.jumps}, {3, l.sweeps}, {2, l.reconciles}, {1, l.revokes}, {1, l.withdraws},
-		{1, l.blocks}, {1, l.suspends}, {1, l.roles}, {2, l.configures}, {1, l.repeats}, {1, l.proposesAgain},
+		{8, l.clicks},
+		{7, l.claims},
+		{6, l.reports},
+		{4, l.jumps},
+		{3, l.sweeps},
+		{2, l.reconciles},
+		{1, l.revokes},
+		{1, l.withdraws},
+		{1, l.blocks},
+		{1, l.suspends},
+		{1, l.roles},
+		{2, l.configures},
+		{1, l.repeats},
+		{1, l.proposesAgain},
 	}
 	var wheel []int
 	for i, e := range events {

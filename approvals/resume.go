@@ -39,7 +39,7 @@ type DeliveryResult struct {
 }
 
 const (
-	deliveryHold  = 30 * time.Second // a try that died is repeated after this
+	deliveryHold  = 20 * time.Second // a try that died is repeated after this; with the sweeper's 2 s and its interval, within 30 s
 	acceptedAgain = 5 * time.Minute
 	deliverFor    = 24 * time.Hour
 )
@@ -169,7 +169,7 @@ func (s *Service) RecordDelivery(ctx context.Context, pause uuid.UUID, r Deliver
 	err := pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) (err error) {
 		var tenant string
 		detail := map[string]any{}
-		kind := ""
+		var kind string
 		switch {
 		case r.Delivered:
 			kind, detail["agent_revision"] = "run.told", r.AgentRevision

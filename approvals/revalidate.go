@@ -52,13 +52,13 @@ func (s *Service) revalidate(f *facts, x executionCheck) (verdict, *rules.Rule, 
 		return verdict{}, nil, none, err
 	}
 	if err != nil || !ok || !f.votesAgree() {
-		return end(Revoked, ReasonDigestMismatch), nil, none, nil
+		return end(Revoked, ReasonDigestMismatch), nil, none, nil //nolint:nilerr // bytes that do not open are a verdict, not a failure
 	}
 	if !args.Readable() {
 		return end(Revoked, ReasonPolicyChanged), nil, none, nil // unreadable arguments are never approved; defence in depth
 	}
 	if tool.Validate(args.Value) != nil {
-		return end(MigrationRequired, ReasonToolChanged), nil, none, nil
+		return end(MigrationRequired, ReasonToolChanged), nil, none, nil //nolint:nilerr // the tool's schema has its say
 	}
 	if x.checkState && !s.stateAgrees(f) {
 		return end(Revoked, ReasonDigestMismatch), nil, none, nil

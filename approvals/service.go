@@ -43,9 +43,9 @@ type Service struct {
 	log                  *slog.Logger
 	woke                 func([]OutboxItem)
 
-	tenants sync.Map // revisionKey → *rules.Tenant; revisions are immutable
-	active  sync.Map // tenant → int64: the last seen active revision, a hint that every transaction checks
-	teams   sync.Map // Slack team → tenant, the same kind of hint
+	tenants recall[revisionKey, *rules.Tenant] // revisions are immutable
+	active  recall[string, int64]              // tenant → the last seen active revision, a hint that every transaction checks
+	teams   recall[string, string]             // Slack team → tenant, the same kind of hint
 	keys    keyCache
 	rates   limiters
 }
@@ -68,6 +68,17 @@ func New(o Options) *Service {
 	return s
 }
 
+// recall is what the process remembers; safe for concurrent use.
+type recall[K comparable, V any] struct{ m sync.Map }
+
+func (r *recall[K, V]) Store(key K, value V) { r.m.Store(key, value) }
+
+func (r *recall[K, V]) Load(key K) (V, bool) {
+	v, _ := r.m.Load(key)
+	value, ok := v.(V)
+	return value, ok
+}
+
 type revisionKey struct {
 	tenant   string
 	revision int64
@@ -88,7 +99,7 @@ type querier interface {
 func (s *Service) tenantAt(ctx context.Context, q querier, tenant string, revision int64) (*rules.Tenant, error) {
 	k := revisionKey{tenant, revision}
 	if t, ok := s.tenants.Load(k); ok {
-		return t.(*rules.Tenant), nil
+		return t, nil
 	}
 	var body []byte
 	if err := q.QueryRow(ctx, sqlRevision, tenant, revision).Scan(&body); err != nil {
@@ -106,8 +117,8 @@ func (s *Service) tenantAt(ctx context.Context, q querier, tenant string, revisi
 func (s *Service) activeTenant(ctx context.Context, q querier, tenant string, reload bool) (*rules.Tenant, int64, error) {
 	if !reload {
 		if r, ok := s.active.Load(tenant); ok {
-			t, err := s.tenantAt(ctx, q, tenant, r.(int64))
-			return t, r.(int64), err
+			t, err := s.tenantAt(ctx, q, tenant, r)
+			return t, r, err
 		}
 	}
 	var revision int64

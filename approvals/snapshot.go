@@ -17,7 +17,7 @@ const maxReason = 4000
 // takeSnapshot makes what the reviewer sees. Everything is shown but what the tool's `redact` names and what looks like a
 // credential; numbers keep the text that was sent. The bytes are kept as they are and are part of the digest.
 func takeSnapshot(tool *rules.Tool, args canon.Arguments, reason string) ([]byte, error) {
-	s := Snapshot{Reason: secret.Mask(reason)}
+	s := Snapshot{Reason: cut(secret.Mask(reason), maxReason)}
 	if !args.Readable() {
 		s.Title = tool.Name
 		if len(tool.Redact) > 0 {

@@ -103,7 +103,6 @@ func TestStateAgainstTheAgentsCalls(t *testing.T) {
 	w.decide(p.Approvals[0].ApprovalID, alice, Reject)
 	w.approve(p.Approvals[1].ApprovalID)
 	other := w.paused("single-paused")
-	other.RunID = p.RunID
 	swapped, err := w.s.sealed(other.State, sealedFor(w, p))
 	w.must(err)
 	w.exec(`UPDATE run_state_blob SET sealed = $1 WHERE pause_id = $2`, swapped, p.Approvals[0].PauseID)

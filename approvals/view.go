@@ -1,7 +1,5 @@
 package approvals
 
-import "github.com/google/uuid"
-
 // view is the row as it may be told. Pause and Result are filled by whoever needs them.
 func (f *facts) view() View {
 	v := f.req.view()
@@ -39,8 +37,6 @@ func optional(id ID) *ID {
 	}
 	return &id
 }
-
-func (r *requestRow) subject() uuid.UUID { return uuid.UUID(r.id) }
 
 // show applies a committed move to the view from before it, without another round trip; its times are those of the lock.
 func (w *swap) show(v *View, version int64) {

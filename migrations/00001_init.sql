@@ -62,6 +62,7 @@ CREATE TABLE slack_group (
     handle    text        NOT NULL,
     enabled   boolean     NOT NULL,
     version   bigint      NOT NULL,
+    changed   bigint      NOT NULL DEFAULT 0,
     synced_at timestamptz NOT NULL,
     PRIMARY KEY (tenant_id, group_id)
 );

@@ -24,13 +24,13 @@ const (
 	shellConns  = 2
 )
 
-// corePools are a process's pools; those that it does not need are nil.
+// corePools are a process's pools; those that it does not need are nil. cards is only locked with.
 type corePools struct {
-	clicks, intake, work *pgxpool.Pool
+	clicks, intake, work, cards *pgxpool.Pool
 }
 
 func (p corePools) close() {
-	for _, pool := range []*pgxpool.Pool{p.clicks, p.intake, p.work} {
+	for _, pool := range []*pgxpool.Pool{p.clicks, p.intake, p.work, p.cards} {
 		if pool != nil {
 			pool.Close()
 		}
@@ -46,7 +46,7 @@ func openPools(ctx context.Context, dsn string, clicks, intake, work int32) (p c
 		pool, err = approvals.OpenPool(ctx, dsn, approvals.PoolOptions{Name: name, Max: most})
 		return pool
 	}
-	p.clicks, p.intake, p.work = open("clicks", clicks), open("intake", intake), open("work", work)
+	p.clicks, p.intake, p.work, p.cards = open("clicks", clicks), open("intake", intake), open("work", work), open("cards", cardConns)
 	if err != nil {
 		p.close()
 		return corePools{}, err

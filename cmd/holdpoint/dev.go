@@ -96,7 +96,7 @@ func (c devCmd) Run(ctx context.Context, io streams) (err error) {
 	g.Go(func() error { return s.run(ctx, api) })
 	g.Go(func() error { return w.run(ctx) })
 	if d.cmd.Data != "" {
-		g.Go(func() error { d.repost(ctx, s.core, w.client); return nil })
+		g.Go(func() error { d.repost(ctx, s.core, w.cards); return nil })
 	}
 	if d.agent != nil {
 		g.Go(func() error { return d.agent.run(ctx) })
@@ -236,10 +236,9 @@ func (d *dev) configure(ctx context.Context, core *approvals.Service) error {
 
 // repost brings back the cards of what is not over, oldest first: the simulator of the earlier start is gone, and its messages with
 // it. The card job finds that out by itself once it is asked to paint.
-func (d *dev) repost(ctx context.Context, core *approvals.Service, client *bot.Client) {
+func (d *dev) repost(ctx context.Context, core *approvals.Service, cards *bot.Syncer) {
 	const most = 100
 	names, err := core.Tenants(ctx)
-	cards := bot.NewSyncer(core, client, bot.SyncOptions{Log: d.log})
 	for i := 0; i < len(names) && err == nil; i++ {
 		var open []approvals.View
 		open, err = core.Open(ctx, names[i], most)

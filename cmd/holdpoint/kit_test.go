@@ -189,6 +189,7 @@ func (p *product) serve() {
 	log := p.logger("serve")
 	pools, err := openPools(p.ctx, p.dsn, clickConns, intakeConns, 0)
 	p.must(err)
+	own := pools
 	pools.work = pools.clicks
 	s, err := newServer(p.ctx, serveCmd{sealFlags: sealFlags{Keyset: p.keyset}, slackFlags: p.slackFlags(), RedisURL: p.redis.URL()}, pools, log)
 	p.must(err)
@@ -198,8 +199,7 @@ func (p *product) serve() {
 	p.fronts = append(p.fronts, "http://"+l.Addr().String())
 	p.background(func(ctx context.Context) error { return s.run(ctx, l) }, func() {
 		s.close()
-		pools.clicks.Close()
-		pools.intake.Close()
+		own.close()
 	})
 }
 
@@ -208,6 +208,7 @@ func (p *product) work() {
 	p.t.Helper()
 	pools, err := openPools(p.ctx, p.dsn, 0, 0, workConns)
 	p.must(err)
+	own := pools
 	pools.clicks, pools.intake = pools.work, pools.work
 	r, err := worker.OpenRedis(p.redis.URL())
 	p.must(err)
@@ -217,7 +218,7 @@ func (p *product) work() {
 	p.ends = append(p.ends, p.background(w.run, func() {
 		w.close()
 		_ = r.Close()
-		pools.work.Close()
+		own.close()
 	}))
 }
 

@@ -84,6 +84,7 @@ type working struct {
 	worker    *worker.Worker
 	directory *bot.Directory
 	client    *bot.Client
+	cards     *bot.Syncer
 	bell      *worker.Doorbell
 	redis     redis.UniversalClient
 	registry  *prometheus.Registry
@@ -116,8 +117,8 @@ func newWorking(c workerCmd, pools corePools, r redis.UniversalClient, o worker.
 	w.directory = bot.NewDirectory(w.core, client, bot.DirectoryOptions{Log: o.Log, Every: directoryEvery})
 	late.Directory = w.directory
 	o.Secrets = &secretsFor{dir: c.Secrets, core: w.core}
-	cards := bot.NewSyncer(w.core, client, bot.SyncOptions{Log: o.Log, Fallback: func(string) { metrics.refused.WithLabelValues("card_plain").Inc() }})
-	w.worker = worker.New(w.core, limitedCards{cards}, r, o)
+	w.cards = bot.NewSyncer(w.core, client, bot.SyncOptions{Log: o.Log, Lock: cardLock(pools.cards), Fallback: func(string) { metrics.refused.WithLabelValues("card_plain").Inc() }})
+	w.worker = worker.New(w.core, limitedCards{w.cards}, r, o)
 	return w, nil
 }
 
