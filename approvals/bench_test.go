@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,7 +51,7 @@ var benchWorld = sync.OnceValues(func() (*world, error) {
 	w.apply(configuration)
 	w.key = w.newKey("acme", "release-agent")
 	w.people()
-	_, err = w.db.Exec(w.ctx, floorSchema)
+	_, err = w.db.Exec(w.ctx, benchSchema+floorSchema)
 	return w, err
 })
 
@@ -99,16 +100,17 @@ func (w *world) benchLife(n int64) error {
 	return err
 }
 
-// benchClick makes the click; the card's row is read and saved outside of what is measured where that matters.
+// benchClick makes the click. The benchmarks' database posts every card by itself (benchSchema), so that nothing else is measured.
 func (w *world) benchClick(v View) (DecideRequest, error) {
-	var key []byte
-	err := w.db.QueryRow(w.ctx, `UPDATE card SET message_ts = '1.1' WHERE approval_id = $1 RETURNING mac_key`, v.ApprovalID).Scan(&key)
-	if err != nil {
-		return DecideRequest{}, err
-	}
-	button, err := ParseButton(EncodeButton(key, "C0APPROVALS", v.ApprovalID, v.Digest, v.Version))
+	button, err := ParseButton(EncodeButton(benchKey, "C0APPROVALS", v.ApprovalID, v.Digest, v.Version))
 	return DecideRequest{DecisionID: NewDecisionID(), Button: button, Channel: "C0APPROVALS", MessageTS: "1.1", Verb: Approve, By: Reviewer{alice, team}, Surface: SurfaceCard}, err
 }
+
+var benchKey = bytes.Repeat([]byte{7}, 32)
+
+const benchSchema = `
+CREATE FUNCTION bench_posted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.message_ts := '1.1'; NEW.mac_key := decode(repeat('07', 32), 'hex'); RETURN NEW; END $$;
+CREATE TRIGGER bench_posted BEFORE INSERT ON card FOR EACH ROW EXECUTE FUNCTION bench_posted();`
 
 const floorSchema = `
 CREATE TABLE IF NOT EXISTS floor_request (id uuid PRIMARY KEY, status text NOT NULL, version int NOT NULL, body text NOT NULL) WITH (fillfactor = 70);

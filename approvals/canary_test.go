@@ -140,7 +140,7 @@ func TestCanary(t *testing.T) {
 	failed(err)
 	_, err = w.s.ClaimForAgent(w.ctx, w.key, child, AgentClaim{})
 	failed(err)
-	_, err = w.s.Authenticate(w.ctx, bearer[:len(bearer)-1]+"a")
+	_, err = w.s.Authenticate(w.ctx, bearer[:len(bearer)-1]+map[bool]string{true: "b", false: "a"}[strings.HasSuffix(bearer, "a")])
 	failed(err)
 	w.dir.fails = true
 	w.age(claimAge + 1)

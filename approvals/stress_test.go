@@ -26,9 +26,8 @@ func TestEverythingAtOnce(t *testing.T) {
 	landed := map[ID]*atomic.Int64{}
 	for i := range 4 {
 		in := w.intake()
-		for j, tool := range tools {
+		for _, tool := range tools {
 			in.Calls = append(in.Calls, CallInput{ToolCallID: tool, Tool: tool, Arguments: []byte(kinds[tool].arguments)})
-			_ = j
 		}
 		if i == 3 {
 			in.Calls = in.Calls[:2]

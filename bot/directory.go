@@ -192,29 +192,61 @@ func (d *Directory) readGroups(ctx context.Context, team string) error {
 		return fmt.Errorf("read the groups: %w", err)
 	}
 	var failed error
+	var missing []key
 	for _, t := range targets {
 		if t.Team != team {
 			continue
 		}
 		for _, id := range d.needed(t) {
-			g, ok := got[id]
-			if !ok {
-				g = approvals.DirectoryGroup{GroupID: id}
-				d.log.Warn("a group that the configuration names is disabled or gone", "tenant", t.Tenant, "group", id)
+			if g, ok := got[id]; ok {
+				failed = errors.Join(failed, d.saveGroup(ctx, t.Tenant, g, began))
+			} else {
+				missing = append(missing, key{t.Tenant, id})
 			}
-			if err := d.store.SaveGroup(ctx, t.Tenant, g); err != nil {
-				failed = errors.Join(failed, fmt.Errorf("write group %s: %w", id, err))
-				continue
-			}
-			d.mu.Lock()
-			d.groups[key{t.Tenant, id}] = began
-			for _, m := range g.Members {
-				d.people[key{t.Tenant, m}] = true
-			}
-			d.mu.Unlock()
 		}
 	}
+	if len(missing) == 0 {
+		return failed
+	}
+	since := d.disabledSince(ctx, team)
+	for _, k := range missing {
+		d.log.Warn("a group that the configuration names is disabled or gone", "tenant", k.tenant, "group", k.id)
+		failed = errors.Join(failed, d.saveGroup(ctx, k.tenant, approvals.DirectoryGroup{GroupID: k.id, UpdatedAt: since[k.id]}, began))
+	}
 	return failed
+}
+
+// saveGroup writes one group. The core leaves a newer one in place: what is mirrored then is as fresh as this look-up at least.
+func (d *Directory) saveGroup(ctx context.Context, tenant string, g approvals.DirectoryGroup, began time.Time) error {
+	if err := d.store.SaveGroup(ctx, tenant, g); err != nil {
+		return fmt.Errorf("write group %s: %w", g.GroupID, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.groups[key{tenant, g.GroupID}] = began
+	for _, m := range g.Members {
+		d.people[key{tenant, m}] = true
+	}
+	return nil
+}
+
+// disabledTime bounds the look-up of dates: a removal is written without one, sooner or later.
+const disabledTime = 3 * time.Second
+
+// disabledSince dates the groups that are missing from the enabled ones. Without a date, the look-up of another process that is
+// late and still has such a group enabled could not be told from a newer one.
+func (d *Directory) disabledSince(ctx context.Context, team string) map[string]int64 {
+	ctx, cancel := context.WithTimeout(ctx, disabledTime)
+	defer cancel()
+	err := d.limit.Wait(ctx)
+	var out map[string]int64
+	if err == nil {
+		out, err = d.client.Disabled(ctx, team)
+	}
+	if err != nil {
+		d.log.Info("when groups were disabled could not be read; they are mirrored as disabled now", "team", team, "class", string(ClassOf(err)), "error", err)
+	}
+	return out
 }
 
 // extraLife is how long a group that only an older request names is mirrored after somebody asked for it.

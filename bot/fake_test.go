@@ -118,6 +118,9 @@ func (s *store) SaveUsers(_ context.Context, tenant string, users []approvals.Di
 func (s *store) SaveGroup(_ context.Context, tenant string, g approvals.DirectoryGroup) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if g.UpdatedAt != 0 && g.UpdatedAt < s.groups[key{tenant, g.GroupID}].UpdatedAt { // as the core does
+		return nil
+	}
 	s.writes++
 	s.groups[key{tenant, g.GroupID}] = g
 	return nil

@@ -72,20 +72,43 @@ func directoryUser(u *slack.User) approvals.DirectoryUser {
 }
 
 // Groups fetches a workspace's enabled user groups with their members. A group that is not in the answer is disabled or gone.
+// UpdatedAt tells a late answer from a newer one: Slack moves date_update, whole seconds, with every change of a group, of its
+// members, and when it is disabled or enabled (docs.slack.dev: subteam_members_changed, usergroups.disable, usergroups.enable).
 func (c *Client) Groups(ctx context.Context, team string) (map[string]approvals.DirectoryGroup, error) {
-	var got []slack.UserGroup
-	err := c.do(ctx, call{method: "usergroups.list", repeat: true}, func(ctx context.Context) (err error) {
-		got, err = c.api.GetUserGroupsContext(ctx, slack.GetUserGroupsOptionIncludeUsers(true), slack.GetUserGroupsOptionIncludeDisabled(false), slack.GetUserGroupsOptionTeamID(team))
-		return err
-	})
+	got, err := c.groups(ctx, team, false)
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[string]approvals.DirectoryGroup, len(got))
 	for _, g := range got {
 		if g.DateDelete == 0 {
-			out[g.ID] = approvals.DirectoryGroup{GroupID: g.ID, Handle: g.Handle, Enabled: true, Members: g.Users}
+			out[g.ID] = approvals.DirectoryGroup{GroupID: g.ID, Handle: g.Handle, Enabled: true, Members: g.Users, UpdatedAt: int64(g.DateUpdate)}
 		}
 	}
 	return out, nil
+}
+
+// Disabled fetches when a workspace's disabled groups were disabled, in Unix seconds. It only dates what Groups left out: whether
+// a group counts, Groups alone says.
+func (c *Client) Disabled(ctx context.Context, team string) (map[string]int64, error) {
+	got, err := c.groups(ctx, team, true)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	for _, g := range got {
+		if g.DateDelete != 0 {
+			out[g.ID] = int64(max(g.DateUpdate, g.DateDelete))
+		}
+	}
+	return out, nil
+}
+
+// groups lists the enabled groups with their members, or all groups without.
+func (c *Client) groups(ctx context.Context, team string, disabled bool) (got []slack.UserGroup, err error) {
+	err = c.do(ctx, call{method: "usergroups.list", repeat: true}, func(ctx context.Context) (err error) {
+		got, err = c.api.GetUserGroupsContext(ctx, slack.GetUserGroupsOptionIncludeUsers(!disabled), slack.GetUserGroupsOptionIncludeDisabled(disabled), slack.GetUserGroupsOptionTeamID(team))
+		return err
+	})
+	return got, err
 }

@@ -41,7 +41,7 @@ func TestCommandsThatLook(t *testing.T) {
 		"audit " + id.String():     "approval.proposed",
 		"show " + foreign.String(): "no approval",
 		"show " + anID:             "no approval",
-		"whoami":                   "tenant acme",
+		"whoami":                   "You are",
 		"lst":                      "Did you mean /approvals list",
 		"pause tool":               "/approvals pause tenant|agent A|tool T reason",
 	} {
@@ -246,7 +246,7 @@ func TestEvents(t *testing.T) {
 		Skew: time.Second, Payload: func(p map[string]any) { p["event_id"] = eventID(t, r.Delivery.Body) },
 	})
 	must(t, err)
-	_, err = w.Event(w.ctx, map[string]any{"type": "app_home_opened", "user": "U0BOB"})
+	_, err = w.Event(w.ctx, map[string]any{"type": "message", "user": "U0BOB"})
 	must(t, err)
 	w.settled(t)
 	if n := len(w.dir.events); n != 0 {

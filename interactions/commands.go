@@ -58,8 +58,8 @@ func (h *Handler) run(ctx context.Context, id signature, c command) answer {
 	return answer{body: body(message(line{said("⏳ One moment: this takes a little longer.")})), after: []func(context.Context){late}}
 }
 
-// answer runs one command. Reading is for everybody in the tenant's workspace, over redacted data; whatever stops, starts or
-// settles something is for its admins, and is refused when it is a replay.
+// answer runs one command. Reading is for the full, active members of the tenant's workspace, over redacted data; whatever stops,
+// starts or settles something is for its admins, and is refused when it is a replay.
 func (h *Handler) answer(ctx context.Context, id signature, c command) templates.Message {
 	a, wrong := parseAsk(c.Text)
 	switch {
@@ -72,12 +72,14 @@ func (h *Handler) answer(ctx context.Context, id signature, c command) templates
 	}
 	by := approvals.Reviewer{UserID: c.UserID, TeamID: c.TeamID}
 	switch a.verb {
-	case "list", "show", "audit", "whoami":
-		tenant, err := h.core.TenantOfTeam(ctx, c.TeamID)
-		if err != nil {
-			return h.outsider(err).Message()
+	case "whoami":
+		return h.whoami(ctx, by)
+	case "list", "show", "audit":
+		tenant, no := h.member(ctx, by)
+		if no != nil {
+			return no.Message()
 		}
-		m, err := h.look(ctx, tenant, by, a)
+		m, err := h.look(ctx, tenant, a)
 		if err != nil {
 			return h.failure(err, a.id).Message()
 		}
@@ -107,7 +109,7 @@ func (h *Handler) answer(ctx context.Context, id signature, c command) templates
 const opened = 200
 
 // look runs the commands that change nothing.
-func (h *Handler) look(ctx context.Context, tenant string, by approvals.Reviewer, a ask) (templates.Message, error) {
+func (h *Handler) look(ctx context.Context, tenant string, a ask) (templates.Message, error) {
 	switch a.verb {
 	case "list":
 		open, err := h.core.Open(ctx, tenant, opened)
@@ -123,14 +125,12 @@ func (h *Handler) look(ctx context.Context, tenant string, by approvals.Reviewer
 		return templates.ListMessage(cards, len(open) == opened), nil
 	case "show":
 		return h.show(ctx, tenant, a.id)
-	case "audit":
-		e, err := h.core.Explain(ctx, tenant, a.id)
-		if err != nil {
-			return templates.Message{}, err
-		}
-		return templates.AuditMessage(bot.CardOfView(e.View), bot.Timeline(e.Events)), nil
 	}
-	return h.whoami(ctx, tenant, by)
+	e, err := h.core.Explain(ctx, tenant, a.id)
+	if err != nil {
+		return templates.Message{}, err
+	}
+	return templates.AuditMessage(bot.CardOfView(e.View), bot.Timeline(e.Events)), nil
 }
 
 // show is a card that only the asker sees. It decides nothing itself: its one button opens Details, which speaks for the
@@ -149,19 +149,6 @@ func (h *Handler) show(ctx context.Context, tenant string, id approvals.ID) (tem
 		card.Values = nil
 	}
 	return templates.Render(card), nil
-}
-
-func (h *Handler) whoami(ctx context.Context, tenant string, by approvals.Reviewer) (templates.Message, error) {
-	lines := []line{{said("You are "), person(by.UserID), said(" in the workspace "), named(by.TeamID), said(", tenant "), named(tenant), said(".")}}
-	switch _, err := h.core.Admin(ctx, tenant, by); {
-	case err == nil:
-		lines = append(lines, line{said("You are one of its admins: you may stop and reconcile.")})
-	case isNotAdmin(err):
-		lines = append(lines, line{said("You are not one of its admins.")})
-	default:
-		return templates.Message{}, err
-	}
-	return message(lines...), nil
 }
 
 // act runs the commands of the admins.

@@ -26,6 +26,7 @@ type core struct {
 	rows     map[approvals.ID]*approvals.CardFacts
 	people   map[string]approvals.DenialKind // "" may decide
 	admins   []string
+	standing map[string]approvals.Standing // of those who are more, or less, than a full member in no group
 	seen     map[string]bool
 	decided  []approvals.DecideRequest
 	acts     []string // revoke, suspend, … as they were asked for
@@ -156,6 +157,25 @@ func (c *core) Admin(_ context.Context, _ string, by approvals.Reviewer) (approv
 	return approvals.SlackActor(by.UserID), nil
 }
 
+func (c *core) Standing(_ context.Context, _ string, by approvals.Reviewer) (approvals.Standing, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.standing[by.UserID]
+	p.User = by.UserID
+	if by.TeamID != "T0ACME" {
+		p.Denial = approvals.DenyIneligible
+	}
+	p.Admin = p.Denial == "" && slices.Contains(c.admins, by.UserID)
+	return p, nil
+}
+
+// stand changes what somebody counts for.
+func (c *core) stand(user string, p approvals.Standing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.standing[user] = p
+}
+
 func (c *core) Revoke(_ context.Context, rq approvals.RevokeRequest) ([]approvals.View, error) {
 	c.mu.Lock()
 	slow := c.slow
@@ -217,14 +237,16 @@ func (c *core) Reconcile(_ context.Context, rq approvals.ReconcileRequest) (appr
 	return f.View, nil
 }
 
-func (c *core) Open(context.Context, string, int) ([]approvals.View, error) {
+func (c *core) Open(_ context.Context, tenant string, limit int) ([]approvals.View, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []approvals.View
 	for _, f := range c.rows {
-		out = append(out, f.View)
+		if f.Tenant == tenant && len(out) < limit {
+			out = append(out, f.View)
+		}
 	}
-	return out, nil
+	return out, c.err
 }
 
 func (c *core) Seen(_ context.Context, sig []byte) (bool, error) {

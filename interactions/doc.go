@@ -10,6 +10,8 @@
 //   - A click is one call of Decide and then 200: two round trips to Postgres, no call to Slack, no other write. All
 //     that is for the eye (repainting the card, telling the clicker why not) happens after the answer, in a bounded
 //     number of goroutines. What is dropped there is repaired by the outbox.
+//   - Looking, like deciding, is for full, active members of the tenant's workspace who are not blocked: lists, Details, forms
+//     and the home tab ask the mirror first and show nothing to anybody else, or to whom it can't check (I4, I22).
 //   - Whoever is refused learns why; nobody else sees it.
 //   - Nothing typed by a person and no argument is in a log line or an error of this package (I24).
 //

@@ -23,12 +23,16 @@ func (h *Handler) event(_ context.Context, _ signature, raw []byte) answer {
 }
 
 func (h *Handler) happened(e event) answer {
-	if !slices.Contains(bot.EventTypes, e.Event.Type) {
+	home := e.Event.Type == eventHome
+	if !home && !slices.Contains(bot.EventTypes, e.Event.Type) {
 		return answer{}
 	}
 	// Slack repeats an event under its id, with a new signature.
 	if e.ID != "" && !h.events.fresh(sha256.Sum256([]byte(e.ID)), h.now()) {
 		return answer{}
+	}
+	if home {
+		return h.homeOpened(e)
 	}
 	about := bot.Event{Type: e.Event.Type, Team: e.TeamID, Group: e.Event.SubteamID, User: e.user(), People: append(e.Event.Added, e.Event.Removed...)}
 	if about.Group == "" && e.Event.Subteam != nil {

@@ -24,6 +24,7 @@ type Core interface {
 	CardFacts(ctx context.Context, id approvals.ID) (approvals.CardFacts, error)
 	Explain(ctx context.Context, tenant string, id approvals.ID) (approvals.Explanation, error)
 	Admin(ctx context.Context, tenant string, by approvals.Reviewer) (approvals.Actor, error)
+	Standing(ctx context.Context, tenant string, by approvals.Reviewer) (approvals.Standing, error)
 	Revoke(ctx context.Context, rq approvals.RevokeRequest) ([]approvals.View, error)
 	Reach(ctx context.Context, tenant, scope, name string) (approvals.Suspension, error)
 	Suspend(ctx context.Context, rq approvals.SuspendRequest) (approvals.Suspension, error)
@@ -39,6 +40,7 @@ type Slack interface {
 	OpenView(ctx context.Context, trigger string, v slack.ModalViewRequest) (bot.View, error)
 	PushView(ctx context.Context, trigger string, v slack.ModalViewRequest) (bot.View, error)
 	UpdateView(ctx context.Context, at bot.View, v slack.ModalViewRequest) error
+	PublishHome(ctx context.Context, user string, v slack.HomeTabViewRequest) error
 	Respond(ctx context.Context, responseURL string, m templates.Message, replace bool) error
 	Ephemeral(ctx context.Context, channel, user string, m templates.Message) error
 }

@@ -106,16 +106,16 @@ func (h *Handler) turnPage(c click, m metadata, page string) func(context.Contex
 	}
 }
 
-// card reads the facts of the card that was pressed, for the eyes of somebody of its tenant. A message that is not the stored
-// card shows nothing: what was forwarded is no way in.
+// card reads the facts of the card that was pressed, for the eyes of a full, active member of its tenant's workspace. A message
+// that is not the stored card shows nothing: what was forwarded is no way in.
 func (h *Handler) card(ctx context.Context, c click) (approvals.CardFacts, *templates.Line) {
 	b, err := approvals.ParseButton(c.value)
 	if err != nil {
 		return approvals.CardFacts{}, refusal(templates.RefuseTampered, templates.Facts{})
 	}
-	tenant, err := h.core.TenantOfTeam(ctx, c.by.TeamID)
-	if err != nil {
-		return approvals.CardFacts{}, h.outsider(err)
+	tenant, no := h.member(ctx, c.by)
+	if no != nil {
+		return approvals.CardFacts{}, no
 	}
 	f, err := h.core.CardFacts(ctx, b.ID)
 	switch {

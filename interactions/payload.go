@@ -201,6 +201,7 @@ type event struct {
 		Removed   []string       `json:"removed_users"`
 		Subteam   *subteam       `json:"subteam"`
 		User      jsontext.Value `json:"user"` // an object, or an id
+		Tab       string         `json:"tab"`  // app_home_opened
 	} `json:"event"`
 }
 

@@ -3,7 +3,6 @@ package interactions
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/slack-go/slack"
@@ -11,8 +10,6 @@ import (
 	"github.com/holdpoint/holdpoint/approvals"
 	"github.com/holdpoint/holdpoint/templates"
 )
-
-func isNotAdmin(err error) bool { return errors.Is(err, approvals.ErrNotAdmin) }
 
 // actionUnpause is the button that ends a pause; its value says which. It carries no authority: whoever presses it is
 // checked as an admin again.

@@ -19,10 +19,18 @@ import (
 type directory struct {
 	fresh  chan []string
 	events chan bot.Event
+	learns func(user string) error // what a look-up of people finds
 }
 
 func (d *directory) Fresh(_ context.Context, _ string, groups, users []string, _ time.Duration) error {
 	d.fresh <- append(groups, users...)
+	for _, u := range users {
+		if d.learns != nil {
+			if err := d.learns(u); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -60,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		core: &core{
 			rows: map[approvals.ID]*approvals.CardFacts{}, people: map[string]approvals.DenialKind{"U0ALICE": "", "U0ANA": ""},
-			admins: []string{"U0ROOT"}, seen: map[string]bool{},
+			admins: []string{"U0ROOT"}, seen: map[string]bool{}, standing: map[string]approvals.Standing{},
 		},
 		dir: &directory{fresh: make(chan []string, 8), events: make(chan bot.Event, 8)}, log: &bytes.Buffer{}, alarm: make(chan time.Time),
 	}

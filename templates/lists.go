@@ -23,14 +23,19 @@ func ListMessage(cards []Card, more bool) Message {
 
 // Home is the home tab of one person.
 type Home struct {
-	Waiting []Card // that this person may decide
-	Recent  []Card // decided lately
-	More    bool   // more wait than are given
+	Waiting []Card      // that this person may decide
+	Recent  []Card      // decided lately
+	More    bool        // more wait than are given
+	Why     RefusalCode // set: nothing is shown to this person, and this is why
 }
 
 // HomeView shows what waits for a person.
 func HomeView(h Home) slack.HomeTabViewRequest {
 	blocks := []slack.Block{header("waiting", "Waiting for you")}
+	if h.Why != "" {
+		blocks = append(blocks, richText("refused", lines(Refusal(h.Why, Facts{}))))
+		return slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: blocks}}
+	}
 	if len(h.Waiting) == 0 {
 		blocks = append(blocks, richText("none", section(plain("✅ Nothing waits for you."))))
 	}
@@ -96,15 +101,16 @@ func WhoamiLine(w Whoami) Line {
 	l := compose("You are ", known(w.Person))
 	if w.Admin {
 		l = compose(l, ", an admin")
+	} else {
+		l = compose(l, ", not an admin")
 	}
 	if len(w.Groups) > 0 {
 		l = compose(l, ", in ", listed(w.Groups, " and "))
 	} else {
 		l = compose(l, ", in none of the groups we know")
 	}
-	l = compose(l, ".")
-	if !w.Active {
-		l = compose(l, " ", Refusal(w.Why, Facts{}))
+	if w.Active {
+		return compose(l, ". You may decide the requests that name you or one of your groups.")
 	}
-	return l
+	return compose(l, ". ", Refusal(w.Why, Facts{}))
 }

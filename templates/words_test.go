@@ -124,12 +124,27 @@ func TestHelpIsComplete(t *testing.T) {
 
 func TestWhoami(t *testing.T) {
 	t.Parallel()
-	if got, want := WhoamiLine(Whoami{Person: Person{"U0ANA", "Ana"}, Groups: []string{"finance"}, Admin: true, Active: true}).Mrkdwn(), "You are <@U0ANA>, an admin, in `finance`."; got != want {
+	if got, want := WhoamiLine(Whoami{Person: Person{"U0ANA", "Ana"}, Groups: []string{"finance"}, Admin: true, Active: true}).Mrkdwn(), "You are <@U0ANA>, an admin, in `finance`. You may decide the requests that name you or one of your groups."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	got := WhoamiLine(Whoami{Person: Person{"U0ANA", "Ana"}, Why: RefuseBlocked}).Plain()
-	if want := "You are Ana, in none of the groups we know. An admin has blocked you from deciding."; got != want {
+	if want := "You are Ana, not an admin, in none of the groups we know. An admin has blocked you from deciding."; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A home tab with a reason has the reason alone.
+func TestRefusedHome(t *testing.T) {
+	t.Parallel()
+	g := gallery()
+	for _, code := range RefusalCodes() {
+		home := HomeView(Home{Waiting: []Card{g["pending"]}, Recent: []Card{g["completed"]}, More: true, Why: code})
+		if err := CheckHome(home); err != nil {
+			t.Errorf("%s: %v", code, err)
+		}
+		if n := len(home.Blocks.BlockSet); n != 2 {
+			t.Errorf("%s: %d blocks", code, n)
+		}
 	}
 }
 

@@ -24,5 +24,8 @@
 // that forgets. A test of worker/proof compares this list with the calls in the code and with the cases that it runs.
 package crashpoint
 
-// Variable is the environment variable that names the point.
-const Variable = "HOLDPOINT_CRASH_AT"
+// The environment variables that name a point: where to end as by kill -9, and where to stop as by SIGSTOP, once.
+const (
+	Variable     = "HOLDPOINT_CRASH_AT"
+	StopVariable = "HOLDPOINT_STOP_AT"
+)

@@ -8,13 +8,27 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
-var passes atomic.Int64
+var (
+	passes atomic.Int64
+	halted atomic.Bool
+)
 
 // At kills this process as kill -9 would when the variable names the point. It says so on standard error first, so that whoever
 // waits for the end knows that it was this.
 func At(name string) {
+	if os.Getenv(StopVariable) == name && halted.CompareAndSwap(false, true) {
+		_, _ = os.Stderr.WriteString("\nstop point " + name + "\n")
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+		// The signal may take another thread first, while this one goes on: nothing more here until time has jumped.
+		for jumped := false; !jumped; {
+			before := time.Now()
+			time.Sleep(time.Millisecond)
+			jumped = time.Since(before) > time.Second
+		}
+	}
 	want, nth, counted := strings.Cut(os.Getenv(Variable), ":")
 	if want != name {
 		return

@@ -99,7 +99,7 @@ func (c constraint) allows(v sdkVersion) bool {
 	for _, b := range c {
 		named = named || b.at.pre()
 		order := v.compare(b.at)
-		ok := false
+		var ok bool
 		switch b.op {
 		case ">=":
 			ok = order >= 0

@@ -71,7 +71,7 @@ func shortTemp(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // Postgres runs as another user when the test is root
+	if err := os.Chmod(dir, 0o777); err != nil { // Postgres is another user when the test is root
 		t.Fatal(err)
 	}
 	return dir

@@ -104,7 +104,7 @@ func TestAgentRunsItsTool(t *testing.T) {
 func TestPull(t *testing.T) {
 	p := one(t)
 	body := called("run_pull", calling("call_1", "deploy_release", object{"release": "1", "environment": "production"}))
-	body["run"].(object)["app_state_version"] = "release-agent/pull"
+	with(body, "app_state_version", "release-agent/pull")
 	a := p.propose(body)[0]
 	const path = "/v1/runs/run_pull/resume"
 	if status, _ := p.ask(http.MethodGet, path, nil, nil); status != http.StatusNoContent {

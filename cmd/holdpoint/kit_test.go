@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,9 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdpoint/holdpoint/approvals"
 	"github.com/holdpoint/holdpoint/approvals/seal"
@@ -271,58 +268,6 @@ func (p *product) balance() {
 		p.base = "http://" + l.Addr().String()
 	}
 	p.sim.SetCallbackURL(p.base)
-}
-
-// queues are the names under which tasks wait in Redis.
-var queues = []string{"holdpoint-execute", "holdpoint-card", "holdpoint-resume"}
-
-// settled waits until nothing is promised or under way any more: the outbox is empty, and so are the queues. What is counted after
-// it stays as it is.
-func (p *product) settled() {
-	p.t.Helper()
-	r := redis.NewClient(&redis.Options{Addr: p.redis.Addr()})
-	defer func() { _ = r.Close() }()
-	look := asynq.NewInspectorFromRedisClient(r)
-	p.eventually("the outbox and the queues are empty", func() (string, bool) {
-		rows := p.number(`SELECT count(*) FROM outbox`)
-		tasks := 0
-		for _, q := range queues {
-			if info, err := look.GetQueueInfo(q); err == nil { // a queue that was never used is unknown
-				tasks += info.Pending + info.Scheduled + info.Retry + info.Archived
-			}
-			for _, id := range active(look, q) {
-				if !p.orphans[id] {
-					tasks++
-				}
-			}
-		}
-		return fmt.Sprintf("%d rows, %d tasks", rows, tasks), rows == 0 && tasks == 0
-	})
-}
-
-// active are the ids of a queue's tasks that a worker holds, or held when it died.
-func active(look *asynq.Inspector, queue string) (ids []string) {
-	tasks, err := look.ListActiveTasks(queue)
-	if err != nil {
-		return nil // a queue that was never used
-	}
-	for _, t := range tasks {
-		ids = append(ids, t.ID)
-	}
-	return ids
-}
-
-// bury notes what killed workers held; no other one runs yet.
-func (p *product) bury() {
-	p.t.Helper()
-	r := redis.NewClient(&redis.Options{Addr: p.redis.Addr()})
-	defer func() { _ = r.Close() }()
-	p.orphans = map[string]bool{}
-	for _, q := range queues {
-		for _, id := range active(asynq.NewInspectorFromRedisClient(r), q) {
-			p.orphans[id] = true
-		}
-	}
 }
 
 // number reads one number from the database.

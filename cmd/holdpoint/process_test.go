@@ -136,6 +136,7 @@ func TestZombie(t *testing.T) {
 	p.tool.hold(1)
 	p.approve("U0ALICE", a.ApprovalID)
 	p.must(p.tool.wait(p.ctx, func() bool { return len(p.tool.requests) == 1 }))
+	p.idle("holdpoint-card") // or the card would be the zombie's until its lock is taken away
 	zombie.signal(syscall.SIGSTOP)
 	g.worker()
 	v := p.becomes(a.ApprovalID, approvals.Completed)

@@ -116,23 +116,39 @@ func newServer(ctx context.Context, c serveCmd, pools corePools, log *slog.Logge
 			return s.slack.Socket(ctx, interactions.SocketOptions{AppToken: c.SlackAppToken, APIURL: c.SlackAPIURL})
 		}
 	}
-	s.handler = s.routes(pools)
+	s.handler = s.routes(ctx, pools)
 	return s, nil
 }
 
 // directoryOf breaks the ring between the core and the directory.
 type directoryOf struct{ *bot.Directory }
 
-func (s *server) routes(pools corePools) http.Handler {
+func (s *server) routes(ctx context.Context, pools corePools) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/slack/", s.slack)
-	mux.Handle("/", intake.New(s.core, intake.Options{Log: s.log, Drain: s.drain}))
+	mux.Handle("/", intake.New(s.core, intake.Options{Log: s.log, Drain: s.drain, MaxBody: s.bodyLimit(ctx)}))
 	mux.HandleFunc("GET /healthz", alive)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { answerReady(w, ready(r.Context(), pools.clicks)) })
 	if s.metricsAt == "" {
 		mux.Handle("GET /metrics", metricsHandler(s.registry))
 	}
 	return mux
+}
+
+// bodyLimit leaves room around the largest state that a tenant allows (limits.state_bytes) when this process starts. 0: the default.
+func (s *server) bodyLimit(ctx context.Context) int64 {
+	const room = 8 << 20
+	names, err := s.core.Tenants(ctx)
+	if err != nil {
+		return 0
+	}
+	var limit int64
+	for _, name := range names {
+		if t, _, err := s.core.ActiveTenant(ctx, name); err == nil {
+			limit = max(limit, t.Limits.StateBytes+room)
+		}
+	}
+	return limit
 }
 
 func alive(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }

@@ -3,6 +3,7 @@ package proof
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,12 @@ var scratch string
 func TestMain(m *testing.M) {
 	var err error
 	if scratch, err = os.MkdirTemp("", "holdpoint-proof-"); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	// Most of a test here is waiting, for leases to end: more of them at once than there are processors.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

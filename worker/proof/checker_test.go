@@ -43,15 +43,21 @@ func (e evidence) faults() (wrong []string) {
 			}
 		}
 	}
-	byOp := map[string][]row{}
+	byOp, lines, lookups := map[string][]row{}, map[string][]line{}, map[string]int64{}
+	for _, l := range e.log {
+		lines[l.Op] = append(lines[l.Op], l) // a webhook's op is its run
+		if l.Kind == "lookup" {
+			lookups[l.Key]++
+		}
+	}
 	for _, r := range e.rows {
 		byOp[r.op()] = append(byOp[r.op()], r)
 		e.trail(r, say)
-		e.telling(r, say)
+		e.telling(r, lines[r.Run], say)
 		e.card(r, say)
 	}
 	for op, rows := range byOp {
-		e.effects(op, rows, say)
+		effects(op, rows, lines[op], lookups, say)
 	}
 	for _, l := range e.log {
 		if l.Kind == "request" && byOp[l.Op] == nil {
@@ -65,24 +71,21 @@ func (e evidence) faults() (wrong []string) {
 type sayer func(format string, args ...any)
 
 // effects holds what the sink counted for one call (an edited one has several rows) to what was decided about it.
-func (e evidence) effects(op string, rows []row, say sayer) {
-	last, claims, lookups := rows[len(rows)-1], int64(0), int64(0)
+func effects(op string, rows []row, log []line, lookups map[string]int64, say sayer) {
+	last, claims, looks := rows[len(rows)-1], int64(0), int64(0)
 	for _, r := range rows {
 		claims += r.Claims
-		lookups += r.Lookups
+		looks += r.Lookups
 		if r.Claims > 0 {
 			last = r
 		}
 	}
-	requests, harmless, effects, keys, asked := int64(0), int64(0), 0, map[string]bool{}, int64(0)
-	for _, l := range e.log {
-		switch {
-		case l.Kind == "lookup" && l.Key == last.Key:
-			asked++
-		case l.Op != op:
-		case l.Kind == "effect":
+	requests, harmless, effects, keys := int64(0), int64(0), 0, map[string]bool{}
+	for _, l := range log {
+		switch l.Kind {
+		case "effect":
 			effects++
-		case l.Kind == "request":
+		case "request":
 			requests++
 			keys[l.Key] = true
 			if l.Step == "busy" {
@@ -102,8 +105,8 @@ func (e evidence) effects(op string, rows []row, say sayer) {
 	if requests > claims {
 		say("I2 I15 %s: %d requests for %d claims", op, requests, claims)
 	}
-	if asked > 0 && last.Tool != "book" {
-		say("%s was looked up", op)
+	if asked := lookups[last.Key]; asked > 0 && looks == 0 && last.Status != string(approvals.Uncertain) && !last.Doubted {
+		say("I15 %s was looked up without a claim", op)
 	}
 	if effects > 1 {
 		say("I13 %s: %d effects", op, effects)
@@ -164,13 +167,13 @@ var outcomes = map[approvals.Status]string{
 }
 
 // telling holds the webhooks of a pause to its row: told once all is settled, never before, with one id and the same bytes each time.
-func (e evidence) telling(r row, say sayer) {
+func (e evidence) telling(r row, log []line, say sayer) {
 	if r.Status == string(approvals.Edited) {
 		return // its child speaks for it
 	}
 	good, body := 0, ""
-	for _, l := range e.log {
-		if l.Kind != "hook" || l.Op != r.Run {
+	for _, l := range log {
+		if l.Kind != "hook" {
 			continue
 		}
 		if accepted(l.Step) {
@@ -237,12 +240,7 @@ var cardWords = map[approvals.Status][]string{
 // card holds what Slack shows to the row: one message, the row's last state, no button that decides any more (L6), and admins called
 // to what nobody knows (L7).
 func (e evidence) card(r row, say sayer) {
-	copies := 0
-	for _, m := range e.messages {
-		if strings.Contains(m.PlainText(), r.ID.String()) && strings.Contains(string(m.Blocks), `"header"`) {
-			copies++
-		}
-	}
+	copies := e.copies[r.ID.String()]
 	if r.CardTS == "" {
 		if copies > 0 {
 			say("L6 %s has a card that nobody remembers", r.op())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ type row struct {
 	ID, PauseID                           approvals.ID
 	Run, Tool, Status, Key, Digest        string
 	Executor, Reason, CardTS, Ledger      string
-	Auto, Settled, Late, Slow             bool
+	Auto, Settled, Late, Slow, Doubted    bool
 	Version, Shown, Claims, Lookups       int64
 	Epoch                                 int64
 	ApprovedAt, FirstClaim, LastClaim     *time.Time
@@ -53,6 +54,7 @@ SELECT r.approval_id, r.pause_id, r.run_id, r.tool_name, r.status, r.operation_k
 	coalesce((r.operator_scope ->> 'auto')::boolean, false), r.settled,
 	coalesce(r.reason_code = 'decide_expired' AND r.ended_at > r.decide_by + interval '30 seconds', false),
 	coalesce(r.executor = 'worker' AND a.first_claim > a.approved_at + interval '60 seconds' AND NOT a.held, false) OR coalesce(a.longest > $1::interval + interval '60 seconds', false),
+	coalesce(a.doubted, false),
 	r.version, c.shown_version, coalesce(a.claims, 0), coalesce(a.lookups, 0), coalesce(l.epoch, 0),
 	a.approved_at, a.first_claim, a.last_claim, r.ended_at, p.closed_at, p.told_at, p.superseded_at
 FROM approval_request r JOIN run_pause p ON p.pause_id = r.pause_id LEFT JOIN card c ON c.card_id = r.card_id
@@ -61,7 +63,7 @@ LEFT JOIN LATERAL (
 	SELECT count(*) FILTER (WHERE claim AND NOT look) AS claims, count(*) FILTER (WHERE claim AND look) AS lookups,
 		min(at) FILTER (WHERE to_status = 'approved' AND from_status = 'pending') AS approved_at,
 		min(at) FILTER (WHERE claim) AS first_claim, max(at) FILTER (WHERE claim) AS last_claim,
-		max(next - at) FILTER (WHERE claim) AS longest, bool_or(kind = 'execution.held') AS held
+		max(next - at) FILTER (WHERE claim) AS longest, bool_or(kind = 'execution.held') AS held, bool_or(to_status = 'uncertain') AS doubted
 	FROM (SELECT e.*, e.kind = 'execution.claimed' AS claim, coalesce((e.detail ->> 'lookup')::boolean, false) AS look,
 			lead(e.at) OVER (ORDER BY e.event_id) AS next
 		FROM audit_event e WHERE e.approval_id = r.approval_id) e) a ON true
@@ -73,16 +75,19 @@ type evidence struct {
 	log        []line
 	messages   map[string]slacksim.Message // by timestamp
 	threads    map[string]int              // replies by root, those that mention an admin
+	copies     map[string]int              // cards by approval
 	violations []approvals.Violation
 	broken     string // of the audit chain
 	said       map[string]string
 	repeats    bool
 }
 
+var approvalID = regexp.MustCompile(`apr_[0-9a-z]{26}`)
+
 // gather reads everything.
 func (w *world) gather() evidence {
 	w.t.Helper()
-	e := evidence{log: w.sunk(), messages: map[string]slacksim.Message{}, threads: map[string]int{}, said: map[string]string{}, repeats: w.repeats}
+	e := evidence{log: w.sunk(), messages: map[string]slacksim.Message{}, threads: map[string]int{}, copies: map[string]int{}, said: map[string]string{}, repeats: w.repeats}
 	rows, err := w.db.Query(w.ctx, sqlEvidence, w.lease)
 	w.must(err)
 	e.rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
@@ -107,6 +112,9 @@ func (w *world) gather() evidence {
 			continue
 		}
 		e.messages[m.TS] = m
+		if id := approvalID.FindString(m.PlainText()); strings.Contains(string(m.Blocks), `"header"`) {
+			e.copies[id]++
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -35,8 +35,33 @@ func (w *world) open(name string, n int32) *pgxpool.Pool {
 // late breaks the ring between core and directory.
 type late struct{ *bot.Directory }
 
+// lockCards is the product's lock of a card over all processes (cmd/holdpoint): the same key, so that parts and processes respect
+// each other.
+func lockCards(pool *pgxpool.Pool) bot.Locker {
+	return func(ctx context.Context, id approvals.ID) (func(), error) {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		unlock := func() {
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			_ = tx.Rollback(end) // nothing was written
+		}
+		_, err = tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = '30s'`)
+		if err == nil {
+			_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock(1751543908, hashtext($1))`, id.String())
+		}
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		return unlock, nil
+	}
+}
+
 // assemble makes a core with its directory and its doorbell.
-func (w *world) assemble(name string, conns int32, every time.Duration) (core *approvals.Service, client *bot.Client, directory *bot.Directory, closeAll func()) {
+func (w *world) assemble(name string, conns int32, every time.Duration) (core *approvals.Service, client *bot.Client, cards *bot.Syncer, directory *bot.Directory, closeAll func()) {
 	w.t.Helper()
 	pool := w.open(name, conns)
 	sealer, err := seal.Open(w.keyset)
@@ -50,7 +75,10 @@ func (w *world) assemble(name string, conns int32, every time.Duration) (core *a
 	core = approvals.New(approvals.Options{Clicks: pool, Intake: pool, Work: pool, Sealer: sealer, Directory: ring, Log: w.logger(name), Woke: bell.Ring})
 	directory = bot.NewDirectory(core, client, bot.DirectoryOptions{Log: w.logger(name), Every: every})
 	ring.Directory = directory
-	return core, client, directory, func() {
+	locks := w.open(name+" cards", 4)
+	cards = bot.NewSyncer(core, client, bot.SyncOptions{Log: w.logger(name), Lock: lockCards(locks)})
+	return core, client, cards, directory, func() {
+		locks.Close()
 		bell.Close()
 		_ = r.Close()
 		client.Close()
@@ -61,10 +89,10 @@ func (w *world) assemble(name string, conns int32, every time.Duration) (core *a
 // front is a serve in this process.
 func (w *world) front() *part {
 	w.t.Helper()
-	core, client, directory, closeAll := w.assemble("serve", 8, 4*time.Minute)
+	core, client, cards, directory, closeAll := w.assemble("serve", 8, 4*time.Minute)
 	slack, err := interactions.New(core, interactions.Options{
 		SigningSecrets: [][]byte{[]byte(signingSecret)}, AppID: "A0HOLDPOINT", Slack: client,
-		Cards: bot.NewSyncer(core, client, bot.SyncOptions{Log: w.logger("serve")}), Directory: directory, Log: w.logger("serve"),
+		Cards: cards, Directory: directory, Log: w.logger("serve"),
 	})
 	w.must(err)
 	drain := make(chan struct{})
@@ -101,11 +129,10 @@ func (w *world) front() *part {
 // hands is a worker in this process.
 func (w *world) hands(o worker.Options) *part {
 	w.t.Helper()
-	core, client, directory, closeAll := w.assemble("worker", 6, 40*time.Second)
+	core, _, cards, directory, closeAll := w.assemble("worker", 6, 40*time.Second)
 	r, err := worker.OpenRedis(w.processRedis)
 	w.must(err)
 	o.Log, o.Secrets = w.logger("worker"), rules.Secrets{Sole: true}
-	cards := bot.NewSyncer(core, client, bot.SyncOptions{Log: w.logger("worker")})
 	run := worker.New(core, cards, r, o)
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.ctx))
 	var all sync.WaitGroup

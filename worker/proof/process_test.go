@@ -168,7 +168,7 @@ func (w *world) work(env ...string) *process {
 	return p
 }
 
-const shortLease = 2 * time.Second
+const shortLease = 4 * time.Second
 
 func (w *world) environment(more []string) []string {
 	return append([]string{

@@ -68,6 +68,11 @@ type world struct {
 // before the tools.
 func newWorld(t testing.TB, change ...func(*world)) *world {
 	t.Helper()
+	return newWorldFor(t, patience, change...)
+}
+
+func newWorldFor(t testing.TB, patience time.Duration, change ...func(*world)) *world {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, dsn: pgtest.New(t), redis: redistest.Start(t), dir: t.TempDir(), lease: shortLease}
@@ -93,7 +98,7 @@ func newWorld(t testing.TB, change ...func(*world)) *world {
 	w.must(err)
 	t.Cleanup(w.client.Close)
 	w.mirror = bot.NewDirectory(w.core, w.client, bot.DirectoryOptions{Log: w.logger("test")})
-	w.cards = bot.NewSyncer(w.core, w.client, bot.SyncOptions{Log: w.logger("test")})
+	w.cards = bot.NewSyncer(w.core, w.client, bot.SyncOptions{Log: w.logger("test"), Lock: lockCards(w.db)})
 	w.configure()
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -18,7 +18,7 @@ const (
 	stepRefuses = "refuse" // 422; no effect
 	stepSlow    = "slow"   // the effect, and its answer after slowly
 	stepStuck   = "stuck"  // the effect, and no answer while the connection stands
-	slowly      = 300 * time.Millisecond
+	slowly      = time.Second
 	stuckFor    = time.Minute
 	partOfReply = `{"receipt":"R-`
 )

@@ -76,7 +76,7 @@ func (s *server) effect(w http.ResponseWriter, r *http.Request, class string) {
 	s.write(l)
 	answer := ""
 	if acts(now) {
-		known := false
+		var known bool
 		if answer, known = s.effects[class+" "+key]; !known || class != "idempotent" || key == "" {
 			answer = fmt.Sprintf(`{"receipt":"R-%s"}`, said.Op)
 			s.effects[class+" "+key] = answer

@@ -1,0 +1,172 @@
+package proof
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/worker"
+)
+
+// Torture: 8 workers, tasks delivered several times, several people deciding differently at the same moment, revocations, deadlines,
+// edits, tools that break in every way, and connections to Postgres, Redis and the tools that are reset all the time. Then the checker.
+
+const (
+	tortureWorkers = 8
+	tortureBounded = 150 // operations of an ordinary test run
+	tortureAtOnce  = 24
+)
+
+// tortured says how many operations, and how long they may take.
+func tortured(t *testing.T) (n int, within time.Duration) {
+	t.Helper()
+	n = tortureBounded
+	if said := os.Getenv("HOLDPOINT_TORTURE"); said != "" {
+		var err error
+		if n, err = strconv.Atoi(said); err != nil || n < 1 {
+			t.Fatalf("HOLDPOINT_TORTURE is %q, not a number of operations", said)
+		}
+	}
+	return n, 3*time.Minute + time.Duration(n)*300*time.Millisecond
+}
+
+// Not parallel: what is left over of it is looked for, and the machine is its own.
+func TestTorture(t *testing.T) {
+	n, within := tortured(t)
+	seed := uint64(time.Now().UnixNano())
+	x := &proxies{}
+	w := newWorldFor(t, within, x.before)
+	w.repeats = true // a delivery whose record was lost is rightly sent again
+	w.lease = shortLease
+	leaks := goleak.IgnoreCurrent()
+	front := w.front()
+	parts := []*part{front}
+	for range tortureWorkers {
+		parts = append(parts, w.hands(worker.Options{
+			Lease: shortLease, SweepEvery: 2 * time.Second, ExecuteCheck: 20 * time.Millisecond, SlowCheck: 50 * time.Millisecond, Concurrency: 8, SlowConcurrency: 8,
+		}))
+	}
+	r, err := worker.OpenRedis(w.redis.URL())
+	w.must(err)
+	tr := &torture{world: w, deciding: front.core, bell: worker.NewDoorbell(r, nil, nil)}
+	began := time.Now()
+	x.begin(seed)
+	tr.run(n, seed)
+	ran := time.Since(began)
+	x.mend()
+	tr.drain()
+	t.Logf("seed %d: %d operations in %s, %s until all was quiet; %d connections cut, %d tasks delivered again, %d clicks, %d of them unanswered; %v",
+		seed, n, ran.Round(time.Second), time.Since(began).Round(time.Second), x.cuts.Load(), tr.rung.Load(), tr.clicks.Load(), tr.lost.Load(), tr.counts())
+	w.check()
+	tr.bell.Close()
+	_ = r.Close()
+	for _, p := range parts {
+		p.end()
+	}
+	x.close()
+	w.eventually("no goroutine is left", func() (string, bool) {
+		err := goleak.Find(leaks)
+		return fmt.Sprint(err), err == nil
+	})
+}
+
+type torture struct {
+	*world
+	deciding           *approvals.Service // a serve's
+	bell               *worker.Doorbell
+	rung, clicks, lost atomic.Int64
+}
+
+// run starts operation after operation, some at a time.
+func (x *torture) run(n int, seed uint64) {
+	var all sync.WaitGroup
+	slots := make(chan struct{}, tortureAtOnce)
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			o := &operation{torture: x, r: rand.New(rand.NewPCG(seed, uint64(i)))}
+			o.live(i)
+		})
+	}
+	all.Wait()
+}
+
+// drain waits until every operation has ended. What is uncertain is reconciled as a person does it: once the admins were called, by
+// what the tool's own journal says.
+func (x *torture) drain() {
+	x.t.Helper()
+	x.eventually("every operation has ended", func() (string, bool) {
+		x.evidence()
+		open := value[int](x.world, `SELECT count(*) FROM approval_open`)
+		return fmt.Sprintf("%d operations are open: %v", open, x.counts()), open == 0
+	})
+	x.settled()
+}
+
+// evidence reconciles what has been uncertain for a while. A tool has 2 s for its answer: after that, its journal is final.
+func (x *torture) evidence() {
+	x.t.Helper()
+	rows, err := x.db.Query(x.ctx, `SELECT r.approval_id, r.run_id FROM approval_request r JOIN card c USING (card_id) JOIN idempotency_ledger l USING (approval_id)
+		WHERE r.status = 'uncertain' AND c.shown_version = r.version AND l.claimed_at < clock_timestamp() - interval '8 seconds'`)
+	x.must(err)
+	var waiting []row
+	for rows.Next() {
+		var r row
+		x.must(rows.Scan(&r.ID, &r.Run))
+		waiting = append(waiting, r)
+	}
+	x.must(rows.Err())
+	if len(waiting) == 0 {
+		return
+	}
+	happened := map[string]bool{}
+	for _, l := range x.sunk() {
+		if l.Kind == "effect" {
+			happened[l.Op] = true
+		}
+	}
+	for _, r := range waiting {
+		_, err := x.core.Reconcile(x.ctx, approvals.ReconcileRequest{
+			Tenant: "acme", By: approvals.SlackActor("U0ROOT"), Surface: approvals.SurfaceCLI, ID: r.ID, Happened: happened[r.op()], Evidence: "the tool's own journal",
+		})
+		if err != nil && x.status(r.ID) == approvals.Uncertain {
+			x.t.Errorf("reconcile %s: %v", r.op(), err)
+		}
+	}
+}
+
+// counts are the approvals by status.
+func (x *torture) counts() map[string]int {
+	x.t.Helper()
+	out := map[string]int{}
+	rows, err := x.db.Query(x.ctx, `SELECT status, count(*) FROM approval_request GROUP BY 1`)
+	x.must(err)
+	for rows.Next() {
+		var status string
+		var n int
+		x.must(rows.Scan(&status, &n))
+		out[status] = n
+	}
+	x.must(rows.Err())
+	return out
+}
+
+// again delivers tasks for an approval that no commit promised.
+func (x *torture) again(id approvals.ID, n int) {
+	items := make([]approvals.OutboxItem, n)
+	for i := range items {
+		items[i] = approvals.OutboxItem{ID: uuid.New(), Kind: approvals.OutboxExecute, Subject: uuid.UUID(id)}
+	}
+	x.rung.Add(int64(n))
+	x.bell.Ring(items)
+}
