@@ -73,7 +73,7 @@ func (f *facts) groupsOf(user string) []string {
 }
 
 // namedGroup finds the groups that conditions name: `"S0ENG" in requester.groups`.
-var namedGroup = regexp.MustCompile(`["'](S0[A-Z0-9]{2,})["']`)
+var namedGroup = regexp.MustCompile(`["'](S[A-Z0-9]{2,20})["']`)
 
 // conditionGroups are the groups whose members a rule's condition looks at: they are mirrored and must be fresh like reviewers.
 func conditionGroups(t *rules.Tenant) []string {

@@ -45,6 +45,7 @@ type Refusal struct {
 	State      string        // not_executable: the ledger's state, the status, or `held`
 	Reason     Reason        // forbidden: the reason code
 	RetryAfter time.Duration // rate_limited: when to come back
+	TooLarge   bool          // a limit of size was passed
 }
 
 func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Detail }

@@ -3,6 +3,7 @@ package approvals
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/holdpoint/holdpoint/approvals/canon"
@@ -24,7 +25,11 @@ func (s *Service) opened(column, aad []byte) ([]byte, error) {
 	if err := box.UnmarshalBinary(column); err != nil {
 		return nil, err
 	}
-	return s.sealer.Open(box, aad)
+	plain, err := s.sealer.Open(box, aad)
+	if errors.Is(err, seal.ErrKMS) {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err) // an outage is waited out, never taken for a changed row
+	}
+	return plain, err
 }
 
 // sealArguments seals salt ‖ arguments for one approval (I23: bound to tenant and approval).
@@ -35,6 +40,9 @@ func (s *Service) sealArguments(tenant string, id ID, salt, raw []byte) ([]byte,
 // openArguments opens what sealArguments made and passes the bytes through the gate again.
 func (s *Service) openArguments(tenant string, id ID, column []byte) (salt []byte, args canon.Arguments, err error) {
 	plain, err := s.opened(column, seal.ArgumentsAAD(tenant, id.String()))
+	if errors.Is(err, ErrUnavailable) {
+		return nil, canon.Arguments{}, err
+	}
 	if err != nil {
 		return nil, canon.Arguments{}, fmt.Errorf("%w: arguments of %s", ErrCorrupt, id)
 	}

@@ -89,7 +89,7 @@ func (s *Service) Watch(ctx context.Context, key Key, id ID, since int64, wait t
 	for {
 		var version int64
 		var child ID
-		if err := s.clicks.QueryRow(ctx, sqlReadVersion, id).Scan(&version, &child); err != nil {
+		if err := s.intake.QueryRow(ctx, sqlReadVersion, id).Scan(&version, &child); err != nil {
 			return View{}, unavailable(err)
 		}
 		if followChild && !child.IsZero() {

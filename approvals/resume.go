@@ -260,7 +260,7 @@ func (s *Service) PullResume(ctx context.Context, key Key, runID string, wait ti
 	for {
 		var id uuid.UUID
 		var column []byte
-		err := s.clicks.QueryRow(ctx, sqlPull, key.Tenant, key.Agent, runID).Scan(&id, &pause, &column)
+		err := s.intake.QueryRow(ctx, sqlPull, key.Tenant, key.Agent, runID).Scan(&id, &pause, &column)
 		if err == nil {
 			body, err = s.opened(column, seal.MessageAAD(key.Tenant, id.String()))
 			return body, pause, err == nil, err

@@ -137,6 +137,7 @@ func (s *Service) read(tenant *rules.Tenant, key Key, in *Intake) (*draft, error
 	for i, c := range in.Calls {
 		if len(c.Arguments) > maxArguments {
 			r := refuse(CodeInvalidRequest, "the arguments have more than %d bytes", maxArguments)
+			r.TooLarge = true
 			r.Pointer = fmt.Sprintf("/calls/%d/arguments", i)
 			return nil, r
 		}

@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -27,6 +28,9 @@ func (s *Service) takeover(f *facts, who claimant) (step, error) {
 			return step{claim: Claim{Why: string(Running)}, due: believed}, nil
 		}
 		args, ok, err := s.verified(f)
+		if errors.Is(err, ErrUnavailable) {
+			return step{}, err
+		}
 		if err != nil || !ok {
 			return f.doubt(string(ReasonDigestMismatch), who), nil //nolint:nilerr // nothing may be sent or asked with unproven bytes
 		}

@@ -118,6 +118,9 @@ func problemOf(ctx context.Context, err error) (p *Problem, known bool) {
 		}
 		p.Pointer, p.Suggest, p.State, p.ReasonCode = refusal.Pointer, refusal.Suggest, refusal.State, refusal.Reason
 		p.challenge = p.Status == http.StatusUnauthorized
+		if refusal.TooLarge {
+			p.Status = http.StatusRequestEntityTooLarge
+		}
 		if p.retryAfter = refusal.RetryAfter; p.Status == http.StatusTooManyRequests && p.retryAfter <= 0 {
 			p.retryAfter = time.Second
 		}
