@@ -16,6 +16,20 @@ var outs = map[approvals.DenialKind]templates.RefusalCode{
 	approvals.DenyIneligible: templates.RefuseOutsider, approvals.DenyBlocked: templates.RefuseBlocked, approvals.DenyUncheckable: templates.RefuseCantCheck,
 }
 
+// lookedUp wants one person to have been looked up, once everything after the answers is done.
+func (w *world) lookedUp(t *testing.T, user string) {
+	t.Helper()
+	w.settled(t)
+	select {
+	case got := <-w.dir.fresh:
+		if !slices.Equal(got, []string{user}) {
+			t.Errorf("looked up %v", got)
+		}
+	default:
+		t.Errorf("%s was not looked up", user)
+	}
+}
+
 // Only full, active members look: the others learn why not, alone, and nothing of the request.
 func TestLookingIsForMembers(t *testing.T) {
 	t.Parallel()
@@ -91,10 +105,7 @@ func TestStrangerIsLookedUp(t *testing.T) {
 	if m := w.ask(t, "U0BOB", "list"); m.PlainText() != sentence(templates.RefuseCantCheck) {
 		t.Error(m.PlainText())
 	}
-	if got := <-w.dir.fresh; !slices.Equal(got, []string{"U0BOB"}) {
-		t.Errorf("looked up %v", got)
-	}
-	w.settled(t)
+	w.lookedUp(t, "U0BOB")
 	if m := w.ask(t, "U0BOB", "list"); !strings.Contains(m.PlainText(), id.String()) {
 		t.Error(m.PlainText())
 	}
@@ -138,9 +149,7 @@ func TestWhoami(t *testing.T) {
 			t.Errorf("%s: %s", user, m.PlainText())
 		}
 	}
-	if got := <-w.dir.fresh; !slices.Equal(got, []string{"U0ANA"}) {
-		t.Errorf("looked up %v", got)
-	}
+	w.lookedUp(t, "U0ANA")
 	_, err := w.Command(w.ctx, "U0EXTERN", home, "/approvals", "whoami")
 	must(t, err)
 	w.whisper(t, "U0EXTERN", sentence(templates.RefuseOutsider))

@@ -107,6 +107,7 @@ func TestOperatorsShell(t *testing.T) {
 		t.Errorf("the same again: %s", out)
 	}
 	a := p.deploy("run_shell")
+	p.pending(a.ApprovalID) // what ends before it was shown gets no card
 	stricter := filepath.Join(p.dir, "stricter.yaml")
 	p.must(os.WriteFile(stricter, []byte(strings.Replace(string(p.state(p.config)), "\n        title: \"Deploy ", "\n        title: \"Really deploy ", 1)), 0o600))
 	diff := must("config", "diff", stricter, "--keyset="+p.keyset)

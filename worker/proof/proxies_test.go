@@ -96,16 +96,21 @@ func join(in net.Conn, socket string) {
 	<-ends
 }
 
+// pace is how long it is on average from one cut to the next. A connection to Postgres is dear to make (each statement is prepared):
+// cut more often, hardly one lives long enough to do anything, and nothing is tortured.
+var pace = map[string]time.Duration{"postgres": 2 * time.Second, "redis": time.Second, "tool": 200 * time.Millisecond}
+
 // begin cuts connections, now here and now there, in both directions: a request, or an answer, of a commit too, is lost.
 func (x *proxies) begin(seed uint64) {
 	ctx, stop := context.WithCancel(x.w.ctx)
 	x.stop = stop
 	for i, p := range x.all {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
+		pace := pace[p.Name]
 		x.cutting.Go(func() {
-			for x.rest(ctx, 150*time.Millisecond+time.Duration(r.IntN(700))*time.Millisecond) {
+			for x.rest(ctx, pace/2+time.Duration(r.Int64N(int64(pace)))) {
 				direction := []string{"upstream", "downstream"}[r.IntN(2)]
-				cut := fmt.Sprintf(`{"name": "cut", "type": "reset_peer", "stream": %q, "toxicity": 0.3, "attributes": {"timeout": 0}}`, direction)
+				cut := fmt.Sprintf(`{"name": "cut", "type": "reset_peer", "stream": %q, "toxicity": 0.2, "attributes": {"timeout": 0}}`, direction)
 				if _, err := p.Toxics.AddToxicJson(strings.NewReader(cut)); err != nil {
 					x.w.t.Errorf("cut %s: %v", p.Name, err)
 					return

@@ -36,7 +36,7 @@ func tortured(t *testing.T) (n int, within time.Duration) {
 			t.Fatalf("HOLDPOINT_TORTURE is %q, not a number of operations", said)
 		}
 	}
-	return n, 3*time.Minute + time.Duration(n)*300*time.Millisecond
+	return n, 2*time.Minute + time.Duration(n)*300*time.Millisecond
 }
 
 // Not parallel: what is left over of it is looked for, and the machine is its own.

@@ -116,6 +116,9 @@ func (w *world) tell() {
 	for _, p := range w.processes {
 		w.t.Logf("%s (%s) said:\n%s", p.name, p.cmd.ProcessState, tail(p.log.String()))
 	}
+	if to := os.Getenv("HOLDPOINT_PROOF_LOG"); to != "" {
+		w.must(os.WriteFile(to, []byte(w.log.String()), 0o600))
+	}
 	w.t.Logf("this process said:\n%s", tail(w.log.String()))
 }
 
