@@ -120,7 +120,7 @@ func (s *Service) SaveGroup(ctx context.Context, tenant string, g DirectoryGroup
 		if err := tx.QueryRow(ctx, sqlLockGroup, tenant, g.GroupID).Scan(&changed); err != nil {
 			return err
 		}
-		if g.UpdatedAt != 0 && g.UpdatedAt < changed {
+		if g.Enabled && g.UpdatedAt != 0 && g.UpdatedAt < changed {
 			return nil // a slow look-up, older than what is mirrored: it must not bring a removed person back
 		}
 		b := &pgx.Batch{}

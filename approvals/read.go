@@ -228,9 +228,33 @@ func (s *Service) Explain(ctx context.Context, tenant string, id ID) (Explanatio
 var sqlOpenViews = statement(`SELECT ` + requestColumns + ` FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
 	WHERE o.tenant_id = $1 ORDER BY o.approval_id DESC LIMIT $2`)
 
-// Open lists the tenant's approvals that are not over, newest first.
+var sqlVotesOf = statement(`SELECT approval_id, reviewer, decision, digest, reason, decided_at FROM approval_decision WHERE approval_id = ANY ($1) ORDER BY decided_at, reviewer`)
+
+// Open lists the tenant's approvals that are not over, newest first, with their votes.
 func (s *Service) Open(ctx context.Context, tenant string, limit int) ([]View, error) {
-	return s.views(ctx, sqlOpenViews, tenant, limit)
+	views, err := s.views(ctx, sqlOpenViews, tenant, limit)
+	if err != nil || len(views) == 0 {
+		return views, err
+	}
+	at := map[ID]int{}
+	ids := make([]ID, len(views))
+	for i, v := range views {
+		at[v.ApprovalID], ids[i] = i, v.ApprovalID
+	}
+	rows, err := s.clicks.Query(ctx, sqlVotesOf, ids)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id ID
+		var v Vote
+		if err := rows.Scan(&id, &v.By, &v.Decision, &v.Digest, &v.Reason, &v.At); err != nil {
+			return nil, unavailable(err)
+		}
+		views[at[id]].Votes = append(views[at[id]].Votes, v)
+	}
+	return views, unavailable(rows.Err())
 }
 
 func (s *Service) views(ctx context.Context, sql string, args ...any) ([]View, error) {

@@ -246,6 +246,9 @@ func TestHeldByAWindow(t *testing.T) {
 		t.Fatalf("execute_by %s, want 15 min after the opening at %s", got, opens)
 	}
 	w.refused(v.ApprovalID, "held")
+	if held := w.row(v.ApprovalID); held.Held != ReasonWindowClosed || held.Status != Approved {
+		t.Fatalf("%s held %q", held, held.Held)
+	}
 	f, err := w.s.CardFacts(w.ctx, v.ApprovalID)
 	w.must(err)
 	if f.Held != ReasonWindowClosed || f.HeldUntil == nil || !f.HeldUntil.Equal(opens) {

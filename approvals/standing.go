@@ -38,7 +38,8 @@ func (s *Service) Standing(ctx context.Context, tenant string, by Reviewer) (Sta
 
 // MayDecide says whether the person is among those whom the request asks, by what it was made with: for lists, not for decisions.
 func (p Standing) MayDecide(v View) bool {
-	if p.Denial != "" || v.Status != Pending || v.Scope.ExcludeRequester && v.Requester == "slack:"+p.User {
+	if p.Denial != "" || v.Status != Pending || v.Scope.ExcludeRequester && v.Requester == "slack:"+p.User ||
+		v.Scope.ExcludeEditor && slices.Contains(v.Editors, "slack:"+p.User) {
 		return false
 	}
 	_, ok := rules.Reviewers{Users: v.Scope.Users, Groups: v.Scope.Groups}.Permits(p.User, p.Groups)

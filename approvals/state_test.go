@@ -113,6 +113,36 @@ func TestStateAgainstTheAgentsCalls(t *testing.T) {
 	w.want(p.Approvals[1].ApprovalID, Revoked, ReasonDigestMismatch)
 }
 
+// The same call with other arguments in the state than in the approval: neither the worker nor the agent runs it.
+func TestStateProposesOtherArguments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	w.withStates()
+	in := w.paused("multi-paused")
+	p := w.submit(in)
+	deploy, refund := p.Approvals[0].ApprovalID, p.Approvals[1].ApprovalID
+	w.approve(deploy)
+	w.approve(refund)
+	for from, to := range map[string]string{`2026.07.24`: `2026.07.25`, `742.18`: `842.18`} {
+		changed := strings.ReplaceAll(string(in.State), from, to)
+		if changed == string(in.State) {
+			t.Fatalf("the state has no %s", from)
+		}
+		in.State = []byte(changed)
+	}
+	other, err := w.s.sealed(in.State, sealedFor(w, p))
+	w.must(err)
+	w.exec(`UPDATE run_state_blob SET sealed = $1 WHERE pause_id = $2`, other, p.Approvals[0].PauseID)
+	w.refused(deploy, string(Revoked))
+	w.want(deploy, Revoked, ReasonDigestMismatch)
+	m, ok := w.told(w.pauseOf(refund))
+	if !ok || m.Type != RunBlocked || m.Data.State != nil {
+		t.Fatalf("told %v %s", ok, m.Type)
+	}
+	w.want(refund, Revoked, ReasonDigestMismatch)
+}
+
 // Nested calls: a sub-agent called twice has the same names and inner ids; the call path tells its calls apart.
 func TestNestedCalls(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -66,7 +67,7 @@ func (s *Service) submit(ctx context.Context, key Key, in Intake) (Pause, error)
 	if err != nil {
 		return Pause{}, err
 	}
-	refreshed := false
+	refreshes := 0 // the requester, the requester's groups and the reviewers' may each be unread
 	for try := 0; ; try++ {
 		plan := prepare(tenant, d)
 		out, err := s.submitOnce(ctx, tenant, revision, d, plan)
@@ -78,11 +79,11 @@ func (s *Service) submit(ctx context.Context, key Key, in Intake) (Pause, error)
 			if tenant, revision, err = s.activeTenant(ctx, s.intake, key.Tenant, true); err != nil {
 				return Pause{}, err
 			}
-		case errors.As(err, &stale) && !refreshed && s.directory != nil:
-			refreshed = true
+		case errors.As(err, &stale) && refreshes < 3 && s.directory != nil:
+			refreshes++
 			if ferr := s.directory.Fresh(ctx, key.Tenant, stale.groups, stale.users, decideAge); ferr != nil {
 				s.log.WarnContext(ctx, "the directory could not be refreshed for an intake", "tenant", key.Tenant, "error", ferr)
-				return Pause{}, stale.refusal
+				return Pause{}, fmt.Errorf("%w: people and groups cannot be read right now", ErrUnavailable) // the agent tries again
 			}
 		case errors.As(err, &stale):
 			return Pause{}, stale.refusal
@@ -168,7 +169,7 @@ func agree(in *Intake, reading runstate.Reading, given []runstate.Call) error {
 	if in.CallsGiven {
 		matched, err := runstate.Agree(reading.Calls, given)
 		if err != nil {
-			return refuse(CodeStateMismatch, "%s; leave calls out, or send exactly those that wait", err)
+			return refuse(CodeStateMismatch, "%s; leave calls out, or send exactly those that wait", outward(err))
 		}
 		calls = matched
 	} else {
@@ -198,14 +199,17 @@ func (s *Service) stateRefusal(tenant *rules.Tenant, key Key, in *Intake, err er
 		r.Pointer = "/run/state/value"
 		return r
 	case errors.Is(err, runstate.ErrMismatch):
-		return refuse(CodeStateMismatch, "%s", err)
+		return refuse(CodeStateMismatch, "%s", outward(err))
 	case errors.Is(err, runstate.ErrVersion):
-		r := refuse(CodeVersionUnsupported, "%s", err)
+		r := refuse(CodeVersionUnsupported, "%s", outward(err))
 		r.Suggest = tenant.SuggestVersion(key.Agent, in.AppStateVersion, in.Format)
 		return r
 	}
 	return err
 }
+
+// outward is a reader's error as an agent is told it.
+func outward(err error) string { return strings.TrimPrefix(err.Error(), "runstate: ") }
 
 // identity is a call's name within its run: the call path and its own id.
 func identity(path []string, id string) string {

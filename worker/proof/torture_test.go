@@ -116,7 +116,7 @@ func (x *torture) drain() {
 // evidence reconciles what has been uncertain for a while. A tool has 2 s for its answer: after that, its journal is final.
 func (x *torture) evidence() {
 	x.t.Helper()
-	rows, err := x.db.Query(x.ctx, `SELECT r.approval_id, r.run_id FROM approval_request r JOIN card c USING (card_id) JOIN idempotency_ledger l USING (approval_id)
+	rows, err := x.db.Query(x.ctx, `SELECT r.approval_id, r.run_id FROM approval_request r JOIN card c ON c.card_id = r.card_id JOIN idempotency_ledger l ON l.approval_id = r.approval_id
 		WHERE r.status = 'uncertain' AND c.shown_version = r.version AND l.claimed_at < clock_timestamp() - interval '8 seconds'`)
 	x.must(err)
 	var waiting []row
