@@ -240,7 +240,7 @@ var cardWords = map[approvals.Status][]string{
 // card holds what Slack shows to the row: one message, the row's last state, no button that decides any more (L6), and admins called
 // to what nobody knows (L7).
 func (e evidence) card(r row, say sayer) {
-	copies := e.copies[r.ID.String()]
+	copies := e.copies[r.Card]
 	if r.CardTS == "" {
 		if copies > 0 {
 			say("L6 %s has a card that nobody remembers", r.op())

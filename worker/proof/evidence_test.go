@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -31,14 +30,14 @@ type line struct {
 
 // row is an approval as the checker reads it: with its operation, its card, its pause, and the marks of its audit trail.
 type row struct {
-	ID, PauseID                           approvals.ID
-	Run, Tool, Status, Key, Digest        string
-	Executor, Reason, CardTS, Ledger      string
-	Auto, Settled, Late, Slow, Doubted    bool
-	Version, Shown, Claims, Lookups       int64
-	Epoch                                 int64
-	ApprovedAt, FirstClaim, LastClaim     *time.Time
-	EndedAt, ClosedAt, ToldAt, Superseded *time.Time
+	ID, PauseID                            approvals.ID
+	Run, Tool, Status, Key, Digest         string
+	Executor, Reason, CardTS, Ledger, Card string
+	Auto, Settled, Late, Slow, Doubted     bool
+	Version, Shown, Claims, Lookups        int64
+	Epoch                                  int64
+	ApprovedAt, FirstClaim, LastClaim      *time.Time
+	EndedAt, ClosedAt, ToldAt, Superseded  *time.Time
 }
 
 // op is the call's name, which its run carries.
@@ -50,7 +49,7 @@ func (r row) op() string {
 // $1: how long a lease is. late: L2 was missed. slow: L3 or L4 was.
 const sqlEvidence = `
 SELECT r.approval_id, r.pause_id, r.run_id, r.tool_name, r.status, r.operation_key, r.arguments_digest,
-	r.executor, coalesce(r.reason_code, ''), coalesce(c.message_ts, ''), coalesce(l.state, ''),
+	r.executor, coalesce(r.reason_code, ''), coalesce(c.message_ts, ''), coalesce(l.state, ''), r.card_id::text,
 	coalesce((r.operator_scope ->> 'auto')::boolean, false), r.settled,
 	coalesce(r.reason_code = 'decide_expired' AND r.ended_at > r.decide_by + interval '30 seconds', false),
 	coalesce(r.executor = 'worker' AND a.first_claim > a.approved_at + interval '60 seconds' AND NOT a.held, false) OR coalesce(a.longest > $1::interval + interval '60 seconds', false),
@@ -75,14 +74,12 @@ type evidence struct {
 	log        []line
 	messages   map[string]slacksim.Message // by timestamp
 	threads    map[string]int              // replies by root, those that mention an admin
-	copies     map[string]int              // cards by approval
+	copies     map[string]int              // messages by card
 	violations []approvals.Violation
 	broken     string // of the audit chain
 	said       map[string]string
 	repeats    bool
 }
-
-var approvalID = regexp.MustCompile(`apr_[0-9a-z]{26}`)
 
 // gather reads everything.
 func (w *world) gather() evidence {
@@ -112,7 +109,8 @@ func (w *world) gather() evidence {
 			continue
 		}
 		e.messages[m.TS] = m
-		if id := approvalID.FindString(m.PlainText()); strings.Contains(string(m.Blocks), `"header"`) {
+		if m.Metadata != nil && m.Metadata.EventType == "holdpoint_card" {
+			id, _ := m.Metadata.EventPayload["card"].(string)
 			e.copies[id]++
 		}
 	}

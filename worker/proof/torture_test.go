@@ -23,7 +23,7 @@ import (
 const (
 	tortureWorkers = 8
 	tortureBounded = 150 // operations of an ordinary test run
-	tortureAtOnce  = 24
+	tortureAtOnce  = 64
 )
 
 // tortured says how many operations, and how long they may take.
