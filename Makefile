@@ -30,6 +30,17 @@ test: services ## all tests
 race: services ## all tests under the race detector
 	go test -race $(TESTFLAGS) $(PKG)
 
+# The whole proof: every cell of the crash matrix, and that many operations with everything breaking. An hour, on two cores.
+OPERATIONS ?= 10000
+
+.PHONY: torture
+torture: services ## the proof of "exactly one effect" in full (see worker/proof; OPERATIONS=10000)
+	HOLDPOINT_TORTURE=$(OPERATIONS) go test -race -count=1 -timeout=3h -v $(TESTFLAGS) ./worker/proof
+
+.PHONY: mutants
+mutants: services ## take each guard out and see a test fail; writes docs/mutants.md
+	go run ./worker/proof/mutants
+
 .PHONY: bench
 bench: services ## all benchmarks
 	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(PKG)

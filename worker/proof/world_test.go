@@ -32,7 +32,7 @@ const (
 )
 
 // patience bounds a test: what never comes fails, and does not hang.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // world is all that the product meets, and what the checker reads.
 type world struct {

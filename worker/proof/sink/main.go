@@ -52,7 +52,7 @@ func run() error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = server.Close()
 	}()
-	if err := server.Serve(listener); err != http.ErrServerClosed { //nolint:errorlint // Serve returns it bare
+	if err := server.Serve(listener); err != http.ErrServerClosed {
 		return err
 	}
 	return nil
