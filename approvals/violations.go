@@ -35,7 +35,7 @@ var safetyQueries = []struct{ kind, sql string }{
 	{"told_too_early", statement(`SELECT m.pause_id::text FROM resume_message m JOIN run_call n USING (pause_id) JOIN approval_request r USING (approval_id) JOIN run_pause p ON p.pause_id = m.pause_id
 		WHERE r.approval_id >= $1 AND p.superseded_at IS NULL AND NOT r.settled`)},
 	{"pause_miscounted", statement(`SELECT p.pause_id::text FROM run_pause p WHERE p.pause_id >= $1 AND p.superseded_at IS NULL
-		AND p.open_calls <> (SELECT count(*) FROM run_call n JOIN approval_request r USING (approval_id) WHERE n.pause_id = p.pause_id AND NOT r.settled)`)},
+		AND p.open_calls <> (SELECT count(*) FROM run_call n JOIN approval_request r USING (approval_id) WHERE n.tenant_id = p.tenant_id AND n.pause_id = p.pause_id AND NOT r.settled)`)},
 	{"crosses_tenants", statement(`SELECT r.approval_id::text FROM approval_request r JOIN card c ON c.card_id = r.card_id JOIN run_pause p ON p.pause_id = r.pause_id JOIN api_key k ON k.id = r.api_key_id
 		WHERE r.approval_id >= $1 AND (c.tenant_id <> r.tenant_id OR p.tenant_id <> r.tenant_id OR p.agent <> r.agent OR k.tenant_id <> r.tenant_id)`)},
 	{"version_without_audit", statement(`SELECT r.approval_id::text FROM approval_request r WHERE r.approval_id >= $1

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/holdpoint/holdpoint/approvals"
@@ -63,9 +64,10 @@ func TestTorture(t *testing.T) {
 	tr.run(n, seed)
 	ran := time.Since(began)
 	x.mend()
+	tr.leave()
 	tr.drain()
-	t.Logf("seed %d: %d operations in %s, %s until all was quiet; %d connections cut, %d tasks delivered again, %d clicks, %d of them unanswered; %v",
-		seed, n, ran.Round(time.Second), time.Since(began).Round(time.Second), x.cuts.Load(), tr.rung.Load(), tr.clicks.Load(), tr.lost.Load(), tr.counts())
+	t.Logf("seed %d: %d operations in %s, %s until all was quiet; %d connections cut, %d tasks delivered again, %d clicks, %d of them unanswered, %d calls left undecided; %v",
+		seed, n, ran.Round(time.Second), time.Since(began).Round(time.Second), x.cuts.Load(), tr.rung.Load(), tr.clicks.Load(), tr.lost.Load(), tr.undecided, tr.counts())
 	w.check()
 	tr.bell.Close()
 	_ = r.Close()
@@ -84,6 +86,7 @@ type torture struct {
 	deciding           *approvals.Service // a serve's
 	bell               *worker.Doorbell
 	rung, clicks, lost atomic.Int64
+	undecided          int
 }
 
 // run starts operation after operation, some at a time.
@@ -99,6 +102,22 @@ func (x *torture) run(n int, seed uint64) {
 		})
 	}
 	all.Wait()
+}
+
+// leave revokes what nobody has decided: clicks were lost, or a quorum was not complete.
+func (x *torture) leave() {
+	x.t.Helper()
+	rows, err := x.db.Query(x.ctx, `SELECT approval_id FROM approval_request WHERE status = 'pending'`)
+	x.must(err)
+	left, err := pgx.CollectRows(rows, pgx.RowTo[approvals.ID])
+	x.must(err)
+	for _, id := range left {
+		_, err := x.core.Revoke(x.ctx, approvals.RevokeRequest{
+			Tenant: "acme", By: approvals.SlackActor("U0ROOT"), Surface: approvals.SurfaceCLI, Select: approvals.Selector{ID: id}, Reason: "nobody decided",
+		})
+		x.must(err)
+	}
+	x.undecided = len(left)
 }
 
 // drain waits until every operation has ended. What is uncertain is reconciled as a person does it: once the admins were called, by

@@ -5,7 +5,7 @@ var authority = []mutant{
 	{
 		guard: "expiry under the lock", holds: "I7", file: "approvals/decide.go",
 		old: "case !f.now.Before(r.expiresAt):\n\t\treturn deny(DenyExpired, \"\"), nil", broken: "case false:\n\t\treturn deny(DenyExpired, \"\"), nil",
-		packages: core, tests: "Deadline|TestSweepFindsWhatIsDue|Guards|TestEveryEventAtEveryStatus",
+		packages: proof, tests: "^TestGuardsJudgement$",
 	},
 	{
 		guard: "execute_by at the claim", holds: "I2 I3", file: "approvals/revalidate.go",
@@ -19,7 +19,7 @@ var authority = []mutant{
 	},
 	{
 		guard: "digest of the sealed bytes", holds: "I1", file: "approvals/revalidate.go",
-		old: "if err != nil || !ok || !f.votesAgree() {", broken: "if err != nil || !f.votesAgree() {",
+		old: "if err != nil || !ok || !f.votesAgree() {", broken: "if err != nil || !ok && false || !f.votesAgree() {",
 		packages: core, tests: "^(TestAuthorityLostBeforeTheClaim|TestSealedColumnsAreBound|TestStateProposesOtherArguments)$",
 	},
 	{

@@ -8,6 +8,7 @@ const (
 	hands  = "./worker/tools"
 	slack  = "./interactions"
 	worker = "./worker"
+	proof  = "./worker/proof"
 )
 
 // mutants are all of them, in the order of the report.

@@ -8,14 +8,19 @@ var transitions = []mutant{
 		packages: core, tests: "^(TestTwoLastVotesAtOnce|TestOppositeDecisionsAtOnce|TestNoDecisionAfterWaitingOverTheDeadline|TestSiblingsClosePauseOnce)$", short: true,
 	},
 	{
+		guard: "ledger row lock", holds: "I13 I16", file: "approvals/facts.go",
+		old: "WHERE l.lineage_id = (SELECT lineage_id FROM approval_request WHERE approval_id = $1) FOR UPDATE`)", broken: "WHERE l.lineage_id = (SELECT lineage_id FROM approval_request WHERE approval_id = $1)`)",
+		packages: proof, tests: "^TestGuardsLocks$",
+	},
+	{
 		guard: "FOR SHARE on the active configuration", holds: "I3", file: "approvals/facts.go",
 		old: "WHERE c.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1) FOR SHARE`)", broken: "WHERE c.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)`)",
-		packages: core, tests: "Lock|Race|Switch|Block|Apply|Agree|Authority|Guards", short: true,
+		packages: proof, tests: "^TestGuardsLocks$",
 	},
 	{
 		guard: "FOR SHARE on people", holds: "I3 I4", file: "approvals/facts.go",
 		old: "ORDER BY u.user_id FOR SHARE`)\n\t// Locks the groups", broken: "ORDER BY u.user_id`)\n\t// Locks the groups",
-		packages: core, tests: "Lock|Race|Member|Block|Authority|Guards", short: true,
+		packages: proof, tests: "^TestGuardsLocks$",
 	},
 	{
 		guard: "FOR SHARE on groups", holds: "I3 I4", file: "approvals/facts.go",
@@ -35,12 +40,12 @@ var transitions = []mutant{
 	{
 		guard: "status predicate of the swap", holds: "I9", file: "approvals/transition.go",
 		old: "r.status = ANY ($2::text[]) AND ($4::bigint IS NULL OR r.version = $4)\n\t\tAND (NOT $25", broken: "$2::text[] IS NOT NULL AND ($4::bigint IS NULL OR r.version = $4)\n\t\tAND (NOT $25",
-		packages: core, tests: "Guards|Lease|Outcome|Stale|Matrix|Event", short: true,
+		packages: proof, tests: "^TestGuardsSwap$",
 	},
 	{
 		guard: "version predicate of the swap", holds: "I8", file: "approvals/transition.go",
 		old: "($4::bigint IS NULL OR r.version = $4)\n\t\tAND (NOT $25", broken: "($4::bigint IS NULL OR true)\n\t\tAND (NOT $25",
-		packages: core, tests: "Guards|Atomic|Version|AtOnce", short: true,
+		packages: proof, tests: "^TestGuardsSwap$",
 	},
 	{
 		guard: "expiry in the swap", holds: "I7", file: "approvals/transition.go",
@@ -50,12 +55,12 @@ var transitions = []mutant{
 	{
 		guard: "clock after the lock", holds: "I7", file: "approvals/facts.go",
 		old: "sqlClock = statement(`SELECT clock_timestamp()`)", broken: "sqlClock = statement(`SELECT now()`)",
-		packages: core, tests: "^TestNoDecisionAfterWaitingOverTheDeadline$",
+		packages: proof, tests: "^TestGuardsClock$",
 	},
 	{
 		guard: "ledger token in the swap", holds: "I16", file: "approvals/transition.go",
 		old: "AND l.token = $5 AND l.epoch = $11", broken: "AND l.epoch = $11",
-		packages: core, tests: "Lease|Stale|Fence|Guards|Outcome",
+		packages: proof, tests: "^TestGuardsFence$",
 	},
 	{
 		guard: "ledger epoch in the swap", holds: "I16", file: "approvals/transition.go",
@@ -70,7 +75,7 @@ var transitions = []mutant{
 	{
 		guard: "fence of a renewal", holds: "I16", file: "approvals/ledger.go",
 		old: "AND token = $2 AND epoch = $3 AND state = 'executing'", broken: "AND $2::uuid IS NOT NULL AND $3::bigint IS NOT NULL AND state = 'executing'",
-		packages: core, tests: "Lease|Agent|Guards",
+		packages: proof, tests: "^TestGuardsRenewal$",
 	},
 	{
 		guard: "an hour of renewals at most", holds: "I16", file: "approvals/ledger.go",
@@ -80,7 +85,7 @@ var transitions = []mutant{
 	{
 		guard: "epoch grows by one", holds: "I16", file: "approvals/execute.go",
 		old: "WHERE l.epoch = excluded.epoch - 1 AND l.state IN", broken: "WHERE l.state IN",
-		packages: core, tests: "Claim|Takeover|Lease|Guards",
+		packages: proof, tests: "^TestGuardsReservation$",
 	},
 	{
 		guard: "lease check", holds: "I13 I16", file: "approvals/execute.go",
@@ -109,7 +114,7 @@ var transitions = []mutant{
 	},
 	{
 		guard: "key retention", holds: "I19", file: "approvals/takeover.go",
-		old: "case l.firstSentAt != nil && !f.now.Add(timeout).Before(l.firstSentAt.Add(tool.KeyRetention())):", broken: "case false:",
+		old: "case l.firstSentAt != nil && !f.now.Add(timeout).Before(l.firstSentAt.Add(tool.KeyRetention())):", broken: "case l.firstSentAt != nil && timeout < 0:",
 		packages: core, tests: "^(TestTakeoverIsRefused|TestRetriesEnd)$",
 	},
 	{
@@ -146,11 +151,6 @@ var transitions = []mutant{
 		guard: "told when all calls are settled", holds: "L5 I20", file: "approvals/transition.go",
 		old: "FROM pause p WHERE p.open_calls = 0", broken: "FROM pause p",
 		packages: core, tests: "^TestSiblingsClosePauseOnce$", short: true,
-	},
-	{
-		guard: "the answer to COMMIT is COMMIT", holds: "I17", file: "approvals/transition.go",
-		old: "if tag.String() != \"COMMIT\" {", broken: "if false {",
-		packages: core, tests: "Ambiguous|RolledBack|Commit|Guards",
 	},
 	{
 		guard: "one courier a delivery", holds: "L5", file: "approvals/resume.go",
