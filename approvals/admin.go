@@ -34,6 +34,9 @@ func audit(ctx context.Context, tx pgx.Tx, tenant string, id ID, pause uuid.UUID
 // that nobody waits for a request while holding the configuration.
 func (s *Service) administer(ctx context.Context, tenant string, by Actor, surface Surface, kind string, detail any, change func(context.Context, pgx.Tx) error) error {
 	err := pgx.BeginFunc(ctx, s.clicks, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlLockLine, tenant); err != nil {
+			return err
+		}
 		var revision int64
 		err := tx.QueryRow(ctx, sqlLockActive, tenant).Scan(&revision)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -207,7 +208,7 @@ func (s *Service) agentLease(ctx context.Context, key Key, id ID, token string, 
 
 // Complete stores the result of a call that the agent ran, under its fence. A late one under the current token counts.
 func (s *Service) Complete(ctx context.Context, key Key, id ID, token string, epoch int64, result json.RawMessage) (View, error) {
-	return s.report(ctx, key, id, token, epoch, Outcome{Class: OutcomeSucceeded, Output: result, Receipt: receipt(result)})
+	return s.report(ctx, key, id, token, epoch, Outcome{Class: OutcomeSucceeded, Output: result, Receipt: "reported by the agent"})
 }
 
 // AgentFailure is how an agent says that its attempt failed.
@@ -219,7 +220,7 @@ type AgentFailure struct {
 
 // Fail records a failure. Without Uncertain the agent vouches that nothing happened.
 func (s *Service) Fail(ctx context.Context, key Key, id ID, token string, epoch int64, f AgentFailure) (View, error) {
-	o := Outcome{Class: OutcomeRefused, Error: cut(secret.Mask(f.Error), 500)}
+	o := Outcome{Class: OutcomeRefused, Error: line(f.Error)}
 	switch {
 	case f.Uncertain:
 		o.Class = OutcomeUnknown
@@ -242,13 +243,15 @@ func (s *Service) report(ctx context.Context, key Key, id ID, token string, epoc
 	}
 }
 
-// receipt is a short scanned line of a result, fit for Slack.
-func receipt(result json.RawMessage) string {
-	var line string
-	if json.Unmarshal(result, &line) != nil {
-		line = string(result)
-	}
-	return cut(secret.Mask(strings.Join(strings.Fields(strings.ToValidUTF8(line, "\uFFFD")), " ")), 200)
+// line makes foreign words one short line without control characters or detected credentials.
+func line(words string) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(words, "\uFFFD"))
+	return cut(secret.Mask(strings.Join(strings.Fields(clean), " ")), 500)
 }
 
 // cut shortens at a rune boundary.

@@ -278,3 +278,18 @@ func TestNothingCrossesAgentsAndTenants(t *testing.T) {
 	}
 	w.want(v.ApprovalID, Pending, "")
 }
+
+// I20 I24: an agent's words never keep a result from being stored, and never show what the tool hides.
+func TestAgentsWordsStayOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	v := w.propose("issue_refund", bigRefund)
+	w.approve(v.ApprovalID)
+	a := w.agentClaim(v.ApprovalID, "attempt-1")
+	_, err := w.s.Complete(w.ctx, w.key, v.ApprovalID, a.LeaseToken, a.Epoch, json.RawMessage(`"done\u0000 ghp_0123456789abcdefghijABCDEFGHIJ012345"`))
+	w.must(err)
+	if got := w.want(v.ApprovalID, Completed, ""); got.Receipt != "reported by the agent" {
+		t.Fatalf("the card shows %q", got.Receipt)
+	}
+}

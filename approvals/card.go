@@ -45,7 +45,7 @@ var (
 
 // CardFacts reads an approval with its card.
 func (s *Service) CardFacts(ctx context.Context, id ID) (CardFacts, error) {
-	v, _, err := s.look(ctx, id)
+	v, _, err := s.look(ctx, s.clicks, id)
 	if err != nil {
 		return CardFacts{}, err
 	}

@@ -40,6 +40,10 @@ func (s *Service) compose(f *intakeFacts, d *draft, plan []prepared) (*composed,
 	if err != nil {
 		return nil, err
 	}
+	// A carried call gets the new state: that must be registered like any other (I12). A version that is drained goes on.
+	if no := admitted(f.tenant, d); no != nil && no.Code != CodeIntakeClosed {
+		return nil, no
+	}
 	fresh := len(d.calls) - len(kept)
 	still := 0
 	for _, u := range f.untold {
@@ -102,7 +106,7 @@ func (s *Service) newApproval(f *intakeFacts, d *draft, i int, p prepared, r rul
 		operationKey: operationKey(d.key.Tenant, id, p.tool.Name, p.target), target: p.target, targetVersion: c.in.TargetVersion,
 		rule: rule.Name, ruleWhy: r.match.Why, configRevision: f.revision, requester: d.in.Requester, appStateVersion: d.in.AppStateVersion,
 		sdkFormat: d.in.Format, sdkVersion: d.in.SDKVersion, sdkSchema: d.schema, agentRevision: d.in.AgentRevision, snapshot: p.snapshot,
-		decideBy: r.decide, expiresAt: r.decide, executeWithin: rule.ExecuteWithin, replacesID: f.replaced[p.tool.Name], status: Pending, version: 1,
+		createdAt: f.now, decideBy: r.decide, expiresAt: r.decide, executeWithin: rule.ExecuteWithin, replacesID: f.replaced[p.tool.Name], status: Pending, version: 1,
 		scope: scopeOf(rule, p.tool.Kind, c.args.Readable()),
 	}
 	salt := newSalt()
@@ -235,6 +239,7 @@ var (
 	// Only while it has not been told, and while its calls are those that were locked: a delivery, or an edit whose child the locking
 	// statement could not see, makes the intake start over.
 	sqlSupersedePause = statement(`UPDATE run_pause SET superseded_at = clock_timestamp(), next_try_at = NULL WHERE pause_id = $1 AND told_at IS NULL
+		AND (sending_until IS NULL OR sending_until < clock_timestamp()) -- it may be on its way right now: the intake starts over
 		AND NOT EXISTS (SELECT 1 FROM run_call n WHERE n.pause_id = $1 AND n.approval_id <> ALL ($2::uuid[]))`)
 	sqlCarry = statement(`WITH moved AS (UPDATE approval_request r SET pause_id = $1 WHERE r.lineage_id = $2 AND r.pause_id = $3 RETURNING r.approval_id)
 		INSERT INTO run_call (tenant_id, pause_id, call_path, tool_call_id, approval_id) SELECT $4::text, $1, $5::text[], $6::text, $7::uuid`)

@@ -31,6 +31,9 @@ type Applied struct {
 // or the one after, whole. Then the approvals that wait are held against it, each in a transaction of its own.
 func (s *Service) Apply(ctx context.Context, cfg *rules.Config, author Actor) ([]Applied, error) {
 	var out []Applied
+	if err := s.oneTeamEach(ctx, cfg); err != nil {
+		return nil, err
+	}
 	for _, name := range cfg.Names() {
 		a, err := s.applyTenant(ctx, cfg.Tenants[name], author)
 		if err != nil {
@@ -46,9 +49,37 @@ func (s *Service) Apply(ctx context.Context, cfg *rules.Config, author Actor) ([
 	return out, nil
 }
 
+// oneTeamEach refuses two tenants in one Slack workspace: a click or a command could then not say whose it is.
+func (s *Service) oneTeamEach(ctx context.Context, cfg *rules.Config) error {
+	owner := map[string]string{}
+	for _, name := range cfg.Names() {
+		team := cfg.Tenants[name].Slack.Team
+		if other, taken := owner[team]; taken {
+			return refuse(CodeInvalidRequest, "the tenants %s and %s name the same Slack workspace %s; a workspace belongs to one tenant", other, name, team)
+		}
+		owner[team] = name
+	}
+	return s.eachTenant(ctx, s.clicks, func(name string, revision int64) error {
+		if cfg.Tenants[name] != nil {
+			return nil
+		}
+		t, err := s.tenantAt(ctx, s.clicks, name, revision)
+		if err != nil {
+			return nil //nolint:nilerr // a configuration that cannot be read claims nothing
+		}
+		if other, taken := owner[t.Slack.Team]; taken {
+			return refuse(CodeInvalidRequest, "the tenant %s, which is active, names the same Slack workspace as %s; a workspace belongs to one tenant", name, other)
+		}
+		return nil
+	})
+}
+
 func (s *Service) applyTenant(ctx context.Context, t *rules.Tenant, author Actor) (Applied, error) {
 	out := Applied{Tenant: t.Name}
 	err := pgx.BeginFunc(ctx, s.clicks, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlLockLine, t.Name); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, sqlNewActive, t.Name); err != nil {
 			return err
 		}

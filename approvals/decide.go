@@ -106,8 +106,8 @@ func (s *Service) judge(f *facts, rq DecideRequest) (judgement, error) {
 	if rq.By.TeamID != f.tenant.Slack.Team {
 		return deny(DenyIneligible, ""), nil
 	}
-	if d := f.eligible(user, decideAge); d != "" {
-		return deny(d, ""), nil
+	if f.blocked[user] {
+		return deny(DenyBlocked, ""), nil
 	}
 	if (f.revision != r.configRevision || rq.Verb == Edit) && len(f.unread(r.requester, decideAge)) > 0 {
 		return deny(DenyUncheckable, ""), nil // the rules are to be asked again, and their conditions can't be decided
@@ -126,6 +126,12 @@ func (s *Service) judge(f *facts, rq DecideRequest) (judgement, error) {
 		j.denial.Needs = append(slices.Clone(who.Groups), who.Users...)
 		j.denial.NeedHandles, j.denial.Have = f.handles(who.Groups), f.handles(f.groupsOf(user))
 		return j, nil
+	}
+	// Whoever the list names must also be one who counts; who is in no list needs no look-up to be told so.
+	if d := f.eligible(user, decideAge); d != "" {
+		return deny(d, ""), nil
+	}
+	switch {
 	case r.status != Pending:
 		return deny(DenyDecided, ""), nil
 	case rq.Button.DigestPrefix != shortDigest(r.digest):

@@ -22,6 +22,7 @@ type DirectoryTarget struct {
 type DirectoryUser struct {
 	UserID, TeamID, Name                                         string
 	Deleted, Restricted, UltraRestricted, Bot, Invited, Stranger bool
+	UpdatedAt                                                    int64 // Slack's `updated`, Unix seconds; 0: unknown
 }
 
 // DirectoryGroup is one user group with all its members.
@@ -34,10 +35,11 @@ type DirectoryGroup struct {
 
 var (
 	sqlOldestSync = statement(`SELECT coalesce(min(coalesce(g.synced_at, 'epoch')), 'epoch') FROM unnest($2::text[]) AS n (id) LEFT JOIN slack_group g ON g.tenant_id = $1 AND g.group_id = n.id`)
-	sqlSaveUser   = statement(`INSERT INTO slack_user (tenant_id, user_id, team_id, name, deleted, restricted, ultra_restricted, bot, invited, stranger, synced_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, clock_timestamp())
+	sqlSaveUser   = statement(`INSERT INTO slack_user (tenant_id, user_id, team_id, name, deleted, restricted, ultra_restricted, bot, invited, stranger, changed, synced_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp())
 		ON CONFLICT (tenant_id, user_id) DO UPDATE SET team_id = excluded.team_id, name = excluded.name, deleted = excluded.deleted, restricted = excluded.restricted,
-			ultra_restricted = excluded.ultra_restricted, bot = excluded.bot, invited = excluded.invited, stranger = excluded.stranger, synced_at = clock_timestamp()`)
+			ultra_restricted = excluded.ultra_restricted, bot = excluded.bot, invited = excluded.invited, stranger = excluded.stranger, changed = excluded.changed, synced_at = clock_timestamp()
+		WHERE excluded.changed = 0 OR excluded.changed >= slack_user.changed`)  // an older look-up must not bring anybody back
 	sqlMakeGroup = statement(`INSERT INTO slack_group (tenant_id, group_id, handle, enabled, version, synced_at) VALUES ($1, $2, $3, false, 0, 'epoch') ON CONFLICT (tenant_id, group_id) DO NOTHING`)
 	// Waits for every decision and claim that relies on the group (they hold it FOR SHARE); later ones wait for this.
 	sqlLockGroup  = statement(`SELECT changed FROM slack_group WHERE tenant_id = $1 AND group_id = $2 FOR UPDATE`)
@@ -98,7 +100,7 @@ func (s *Service) SaveUsers(ctx context.Context, tenant string, users []Director
 	for chunk := range slices.Chunk(users, 200) {
 		b := &pgx.Batch{}
 		for _, u := range chunk {
-			b.Queue(sqlSaveUser, tenant, u.UserID, u.TeamID, u.Name, u.Deleted, u.Restricted, u.UltraRestricted, u.Bot, u.Invited, u.Stranger)
+			b.Queue(sqlSaveUser, tenant, u.UserID, u.TeamID, u.Name, u.Deleted, u.Restricted, u.UltraRestricted, u.Bot, u.Invited, u.Stranger, u.UpdatedAt)
 		}
 		errs = append(errs, s.work.SendBatch(ctx, b).Close())
 	}

@@ -2,10 +2,12 @@ package approvals
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdpoint/holdpoint/approvals/canon"
 	"github.com/holdpoint/holdpoint/approvals/rules"
@@ -136,7 +138,14 @@ func (s *Service) claimStep(ctx context.Context, id ID, w want, decide func(*fac
 	if err := st.swap.queue(b, &out); err != nil {
 		return Claim{}, false, err
 	}
-	if err := finish(ctx, c.Conn(), b); err != nil {
+	if st.reserve != nil {
+		b.Queue(sqlMustClaim, id, f.req.version+1)
+	}
+	err = finish(ctx, c.Conn(), b)
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "22012" {
+		return Claim{Why: "moved"}, false, nil // rolled back, the reservation with it
+	}
+	if err != nil {
 		// Ambiguous or not, nothing was sent: what may have committed is a lease without a holder, which runs out.
 		return Claim{}, false, unsettled(err)
 	}
@@ -147,6 +156,9 @@ func (s *Service) claimStep(ctx context.Context, id ID, w want, decide func(*fac
 	s.account(st)
 	return st.claim, true, nil
 }
+
+// Fails the transaction when the swap did not claim (its deadline passed under our own lock), so that no reservation stays behind.
+var sqlMustClaim = statement(`SELECT 1 / count(*)::integer FROM approval_request WHERE approval_id = $1 AND status = 'executing' AND version = $2`)
 
 // account counts what a step did.
 func (s *Service) account(st step) {

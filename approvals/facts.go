@@ -23,6 +23,9 @@ var (
 	// Locks the operation of the lineage. Returns its row, or none before the first claim.
 	sqlLockLedger = statement(`SELECT ` + ledgerColumns + ` FROM idempotency_ledger l
 		WHERE l.lineage_id = (SELECT lineage_id FROM approval_request WHERE approval_id = $1) FOR UPDATE`)
+	// Stands in line with whoever changes an authority of the tenant: row locks let new sharers overtake a waiting writer, so that one
+	// busy key could starve the kill switch; advisory locks are granted in order.
+	sqlShareLine = statement(`SELECT pg_advisory_xact_lock_shared(hashtextextended((SELECT tenant_id FROM approval_request WHERE approval_id = $1), 7))`)
 	// Locks the active configuration FOR SHARE: writers of revisions, suspensions, blocks and keys take it FOR UPDATE first.
 	sqlShareActive = statement(`SELECT c.revision FROM config_active c
 		WHERE c.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1) FOR SHARE`)
@@ -139,6 +142,7 @@ func (s *Service) begin(ctx context.Context, c *pgx.Conn, id ID, w want) (*facts
 		f.ledger, err = scanLedger(row)
 		return noRows(err)
 	})
+	b.Queue(sqlShareLine, id)
 	b.Queue(sqlShareActive, id).QueryRow(func(row pgx.Row) error { return row.Scan(&f.revision) })
 	b.Queue(sqlShareUsers, id, people).Query(f.scanUsers)
 	b.Queue(sqlShareGroups, id, people).Query(f.scanLocked)

@@ -32,11 +32,11 @@ WITH ok AS (
 	INSERT INTO approval_request (approval_id, parent_id, tenant_id, agent, api_key_id, run_id, pause_id, call_path, agent_path, tool_call_id, lineage_id,
 		replaces_id, tool_name, tool_kind, tool_revision, executor, arguments_digest, unreadable, digest, operation_key, target, target_version,
 		operator_scope, rule, rule_why, config_revision, requester, app_state_version, sdk_format, sdk_version, sdk_schema_version, agent_revision,
-		state_blob_uri, snapshot, editors, edit_diff, card_id, decide_by, execute_within, expires_at, status)
+		state_blob_uri, snapshot, editors, edit_diff, card_id, decide_by, execute_within, expires_at, status, created_at)
 	SELECT $2::uuid, $1::uuid, $3::text, $4::text, $5::text, $6::text, $7::uuid, $8::text[], $9::text[], $10::text, $11::uuid,
 		$12::uuid, $13::text, $14::text, $15::text, $16::text, $17::text, $18::text, $19::text, $20::text, $21::text, $22::text,
 		$23::json, $24::text, $25::text, $26::bigint, $27::text, $28::text, $29::text, $30::text, $31::text, $32::text,
-		$33::text, $34::json, $35::text[], $36::text, $37::uuid, $38::timestamptz, $39::interval, $38::timestamptz, 'pending' FROM ok
+		$33::text, $34::json, $35::text[], $36::text, $37::uuid, $38::timestamptz, $39::interval, $38::timestamptz, 'pending', $49::timestamptz FROM ok
 	RETURNING approval_id
 ), pay AS (
 	INSERT INTO approval_payload (approval_id, arguments) SELECT approval_id, $40::bytea FROM req
@@ -82,7 +82,7 @@ func (n *insertion) queueChild(b *pgx.Batch, parent ID) {
 		r.replacesID, r.tool, r.toolKind, r.toolRevision, r.executor, r.argumentsDigest, r.unreadable, r.digest, r.operationKey, r.target, r.targetVersion,
 		scope, r.rule, r.ruleWhy, r.configRevision, r.requester, r.appStateVersion, r.sdkFormat, r.sdkVersion, r.sdkSchema, r.agentRevision,
 		r.stateURI, r.snapshot, list(r.editors), r.editDiff, r.cardID, r.decideBy, r.executeWithin, n.payload, n.channel, n.macKey,
-		newV7(), string(n.actor), string(n.surface), detail, ids, n.outbox)
+		newV7(), string(n.actor), string(n.surface), detail, ids, n.outbox, r.createdAt)
 }
 
 // list is never NULL in an array column.

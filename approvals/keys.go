@@ -24,7 +24,8 @@ var keyEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 var sqlKeyByHash = statement(`SELECT id, tenant_id, agent, tools FROM api_key WHERE hash = $1 AND revoked_at IS NULL`)
 
 // keyCache remembers keys that were good a moment ago, so that authentication costs no round trip. Every transaction reads the key's
-// row again; a revoked key gets no further than that.
+// row again; a revoked key proposes and claims
+// nothing more; what it may read and report ends within keyCacheFor.
 type keyCache struct {
 	mu   sync.Mutex
 	seen map[[sha256.Size]byte]cachedKey
@@ -88,6 +89,7 @@ type KeyRow struct {
 }
 
 var (
+	sqlLockLine   = statement(`SELECT pg_advisory_xact_lock(hashtextextended($1, 7))`)
 	sqlLockActive = statement(`SELECT revision FROM config_active WHERE tenant_id = $1 FOR UPDATE`)
 	sqlInsertKey  = statement(`INSERT INTO api_key (id, tenant_id, agent, tools, hash, created_by) VALUES ($1, $2, $3, $4, $5, $6)`)
 	sqlListKeys   = statement(`SELECT id, tenant_id, agent, tools, created_by, created_at, revoked_at FROM api_key ORDER BY created_at`)

@@ -127,6 +127,9 @@ func (s *Service) outcome(f *facts, l Lease, o Outcome, by recorder) (*swap, err
 	case r.status != Executing && r.status != Uncertain:
 		return nil, ErrStale
 	}
+	if tool := f.tenant.Tools[r.tool]; by.agent != nil && o.Error != "" && (tool == nil || len(tool.Redact) > 0) {
+		o.Error = "the agent's words are not shown: the tool hides arguments" // they may repeat one (I24)
+	}
 	a := attempt{f: f, o: o, by: by}
 	switch o.Class {
 	case OutcomeSucceeded:

@@ -159,10 +159,10 @@ func (s *Service) build(ctx context.Context, cfg *rules.Tenant, pause uuid.UUID)
 
 // disown revokes the agent-run calls whose approved arguments the state does not propose (an edited child's root is compared).
 func (s *Service) disown(ctx context.Context, p *paused, state []byte) (changed bool, err error) {
-	if !runstate.Known(*p.format) {
-		return false, nil
-	}
 	for _, c := range p.calls {
+		if !runstate.Known(*p.format) && !runstate.Known(c.req.sdkFormat) {
+			continue // neither state can be read
+		}
 		if c.req.executor != string(rules.AgentExecutor) || c.req.status != Approved {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdpoint/holdpoint/approvals/seal"
 )
@@ -25,7 +26,7 @@ var (
 )
 
 // look reads one approval as it is now, with its result sealed.
-func (s *Service) look(ctx context.Context, id ID) (v View, result []byte, err error) {
+func (s *Service) look(ctx context.Context, pool *pgxpool.Pool, id ID) (v View, result []byte, err error) {
 	b := &pgx.Batch{}
 	var row *requestRow
 	f := &facts{}
@@ -37,7 +38,7 @@ func (s *Service) look(ctx context.Context, id ID) (v View, result []byte, err e
 	b.Queue(sqlReadLedger, id).QueryRow(func(r pgx.Row) (err error) { f.ledger, err = scanLedger(r); return noRows(err) })
 	b.Queue(sqlReadPayload, id).QueryRow(func(r pgx.Row) error { return r.Scan(&f.payload, &f.result) })
 	b.Queue(sqlClock).QueryRow(func(r pgx.Row) error { return r.Scan(&f.now) })
-	if err := s.clicks.SendBatch(ctx, b).Close(); err != nil {
+	if err := pool.SendBatch(ctx, b).Close(); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return View{}, nil, ErrNotFound
 		}
@@ -55,7 +56,7 @@ func (s *Service) look(ctx context.Context, id ID) (v View, result []byte, err e
 
 // own reads an approval of the key's agent; anybody else's is not found (I22).
 func (s *Service) own(ctx context.Context, key Key, id ID) (View, []byte, error) {
-	v, result, err := s.look(ctx, id)
+	v, result, err := s.look(ctx, s.intake, id)
 	if err == nil && (v.Tenant != key.Tenant || v.Agent != key.Agent) {
 		return View{}, nil, ErrNotFound
 	}
@@ -135,7 +136,7 @@ func (s *Service) List(ctx context.Context, key Key, filter ListFilter) (views [
 		}
 		before = ID(b)
 	}
-	rows, err := s.clicks.Query(ctx, sqlList, key.Tenant, key.Agent, filter.RunID, string(filter.Status), before, limit+1)
+	rows, err := s.intake.Query(ctx, sqlList, key.Tenant, key.Agent, filter.RunID, string(filter.Status), before, limit+1)
 	if err != nil {
 		return nil, "", unavailable(err)
 	}
@@ -185,7 +186,7 @@ func (s *Service) events(ctx context.Context, id ID) ([]Event, error) {
 
 // Lookup gives any approval of a tenant, for its people and operators; without its result.
 func (s *Service) Lookup(ctx context.Context, tenant string, id ID) (View, error) {
-	v, _, err := s.look(ctx, id)
+	v, _, err := s.look(ctx, s.clicks, id)
 	if err == nil && v.Tenant != tenant {
 		return View{}, ErrNotFound
 	}

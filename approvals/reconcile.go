@@ -38,7 +38,7 @@ var ErrNotUncertain = errors.New("the approval is not uncertain: nothing is to b
 func (s *Service) Reconcile(ctx context.Context, rq ReconcileRequest) (View, error) {
 	evidence := secret.Mask(strings.TrimSpace(rq.Evidence))
 	if evidence == "" {
-		return View{}, errors.New("say what shows it: a link, a receipt, a query; the evidence is audited")
+		return View{}, refuse(CodeInvalidRequest, "say what shows it: a link, a receipt, a query; the evidence is audited")
 	}
 	if strings.HasPrefix(string(rq.By), "agent:") {
 		return View{}, ErrNotAdmin

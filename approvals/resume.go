@@ -39,7 +39,7 @@ type DeliveryResult struct {
 }
 
 const (
-	deliveryHold  = 20 * time.Second // a try that died is repeated after this; with the sweeper's 2 s and its interval, within 30 s
+	deliveryHold  = 40 * time.Second // longer than building and sending may take: a try that died is repeated after this
 	acceptedAgain = 5 * time.Minute
 	deliverFor    = 24 * time.Hour
 )
@@ -47,20 +47,20 @@ const (
 var (
 	// Takes the delivery: no other worker tries for deliveryHold. Returns no row when nothing is due. A call that the agent ran ahead
 	// and that became uncertain holds the first telling until it is reconciled.
-	sqlTakeResume = statement(`UPDATE run_pause SET attempts = attempts + 1, next_try_at = clock_timestamp() + $2::interval
+	sqlTakeResume = statement(`UPDATE run_pause SET attempts = attempts + 1, next_try_at = clock_timestamp() + $2::interval, sending_until = clock_timestamp() + $2::interval
 		WHERE pause_id = $1 AND closed_at IS NOT NULL AND superseded_at IS NULL AND stopped_at IS NULL AND next_try_at <= clock_timestamp()
 			AND (told_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM run_call n JOIN approval_request r ON r.approval_id = n.approval_id WHERE n.pause_id = $1 AND r.status = 'uncertain'))
 		RETURNING tenant_id, agent, run_id, app_state_version, attempts`)
 	sqlReadMessage = statement(`SELECT sealed FROM resume_message WHERE pause_id = $1`)
 	sqlKeepMessage = statement(`INSERT INTO resume_message (pause_id, kind, sealed) VALUES ($1, $2, $3) ON CONFLICT (pause_id) DO NOTHING`)
-	sqlParkResume  = statement(`UPDATE run_pause SET next_try_at = NULL WHERE pause_id = $1`)
-	sqlToldPause   = statement(`UPDATE run_pause SET told_at = coalesce(told_at, clock_timestamp()), told_revision = coalesce(nullif($2, ''), told_revision), next_try_at = NULL, dead_at = NULL
+	sqlParkResume  = statement(`UPDATE run_pause SET next_try_at = NULL, sending_until = NULL WHERE pause_id = $1`)
+	sqlToldPause   = statement(`UPDATE run_pause SET told_at = coalesce(told_at, clock_timestamp()), told_revision = coalesce(nullif($2, ''), told_revision), next_try_at = NULL, dead_at = NULL, sending_until = NULL
 		WHERE pause_id = $1 RETURNING tenant_id`)
 	sqlAttempts  = statement(`SELECT attempts FROM run_pause WHERE pause_id = $1`)
-	sqlStopPause = statement(`UPDATE run_pause SET stopped_at = clock_timestamp(), next_try_at = NULL WHERE pause_id = $1 AND told_at IS NULL RETURNING tenant_id`)
+	sqlStopPause = statement(`UPDATE run_pause SET stopped_at = clock_timestamp(), next_try_at = NULL, sending_until = NULL WHERE pause_id = $1 AND told_at IS NULL RETURNING tenant_id`)
 	// Plans the next try, or gives up for good; $4: the agent accepted it, and may have acknowledged it meanwhile. A pause that was
 	// superseded or stopped is left alone.
-	sqlFailPause = statement(`UPDATE run_pause SET dead_at = CASE WHEN told_at IS NULL AND clock_timestamp() > closed_at + $3::interval THEN clock_timestamp() END,
+	sqlFailPause = statement(`UPDATE run_pause SET sending_until = NULL, dead_at = CASE WHEN told_at IS NULL AND clock_timestamp() > closed_at + $3::interval THEN clock_timestamp() END,
 			next_try_at = CASE WHEN clock_timestamp() > closed_at + $3::interval OR $4 AND told_at IS NOT NULL THEN NULL ELSE clock_timestamp() + $2::interval END
 		WHERE pause_id = $1 AND superseded_at IS NULL AND stopped_at IS NULL RETURNING tenant_id, dead_at IS NOT NULL`)
 )

@@ -2,7 +2,6 @@ package approvals
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -48,7 +47,7 @@ var sqlSelect = statement(`SELECT r.approval_id FROM approval_open o JOIN approv
 // now, also those that it could not stop any more. Naming one approval of another tenant is ErrNotFound.
 func (s *Service) Revoke(ctx context.Context, rq RevokeRequest) ([]View, error) {
 	if strings.TrimSpace(rq.Reason) == "" {
-		return nil, errors.New("say why: the reason is audited and shown on the card")
+		return nil, refuse(CodeInvalidRequest, "say why: the reason is audited and shown on the card")
 	}
 	if n := rq.Select.named(); n != 1 {
 		return nil, fmt.Errorf("name one approval, run, agent, tool or person to stop, not %d", n)
@@ -114,5 +113,5 @@ func (s *Service) Withdraw(ctx context.Context, key Key, id ID, reason string) (
 	if _, _, err := s.own(ctx, key, id); err != nil {
 		return View{}, err
 	}
-	return s.revokeOne(ctx, id, AgentActor(key.Agent), SurfaceAPI, ReasonWithdrawn, cut(reason, 1000))
+	return s.revokeOne(ctx, id, AgentActor(key.Agent), SurfaceAPI, ReasonWithdrawn, line(reason))
 }

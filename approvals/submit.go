@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -19,6 +21,8 @@ import (
 const (
 	maxArguments = 1 << 20
 	maxCalls     = 64
+	maxName      = 256 // of an id or a name, in bytes
+	maxPath      = 16
 )
 
 // submitted is one waiting call after the argument gate.
@@ -142,6 +146,16 @@ func (s *Service) read(tenant *rules.Tenant, key Key, in *Intake) (*draft, error
 			r.Pointer = fmt.Sprintf("/calls/%d/arguments", i)
 			return nil, r
 		}
+		for _, name := range append(append([]string{c.ToolCallID, c.Tool}, c.CallPath...), c.AgentPath...) {
+			if len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+				r := refuse(CodeInvalidRequest, "ids, names and paths of a call are at most %d bytes of text without control characters", maxName)
+				r.Pointer = fmt.Sprintf("/calls/%d", i)
+				return nil, r
+			}
+		}
+		if len(c.CallPath) > maxPath || len(c.AgentPath) > maxPath {
+			return nil, refuse(CodeInvalidRequest, "call_path and agent_path have at most %d entries", maxPath)
+		}
 		identity := identity(c.CallPath, c.ToolCallID)
 		if seen[identity] {
 			r := refuse(CodeInvalidRequest, "two calls have the same call path and tool_call_id")
@@ -201,8 +215,11 @@ func (s *Service) stateRefusal(tenant *rules.Tenant, key Key, in *Intake, err er
 	case errors.Is(err, runstate.ErrMismatch):
 		return refuse(CodeStateMismatch, "%s", outward(err))
 	case errors.Is(err, runstate.ErrVersion):
+		if no := admitted(tenant, &draft{key: key, in: in}); no != nil && no.Suggest != "" {
+			return no // the configuration is what is missing first
+		}
 		r := refuse(CodeVersionUnsupported, "%s", outward(err))
-		r.Suggest = tenant.SuggestVersion(key.Agent, in.AppStateVersion, in.Format)
+		r.Pointer = "/run/state/value"
 		return r
 	}
 	return err

@@ -30,6 +30,7 @@ var (
 			SELECT r.lineage_id FROM run_pause p JOIN approval_request r ON r.pause_id = p.pause_id
 			WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.told_at IS NULL AND p.superseded_at IS NULL AND p.stopped_at IS NULL)
 		ORDER BY l.lineage_id FOR UPDATE`)
+	sqlShareLineOf   = statement(`SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 7))`)
 	sqlShareActiveOf = statement(`SELECT revision FROM config_active WHERE tenant_id = $1 FOR SHARE`)
 	sqlShareUsersOf  = statement(`SELECT u.user_id, u.team_id, u.name, u.deleted, u.restricted, u.ultra_restricted, u.bot, u.invited, u.stranger, u.synced_at
 		FROM slack_user u WHERE u.tenant_id = $1 AND u.user_id = ANY ($2) ORDER BY u.user_id FOR SHARE`)
@@ -38,8 +39,9 @@ var (
 	sqlReadGroupsOf = statement(`SELECT g.group_id, g.handle, g.enabled, g.synced_at FROM slack_group g WHERE g.tenant_id = $1`)
 	// Who could decide: the requester's memberships, and everybody in the groups that the rules name, up to a number beyond any quorum.
 	sqlReadMembersOf = statement(`SELECT m.group_id, m.user_id FROM slack_group_member m WHERE m.tenant_id = $1 AND m.user_id = ANY ($2)
-		UNION (SELECT m.group_id, m.user_id FROM slack_group_member m JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
-			WHERE m.tenant_id = $1 AND m.group_id = ANY ($3) AND u.team_id = $4 AND NOT (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger) LIMIT 1000)`)
+		UNION SELECT g.id, l.user_id FROM unnest($3::text[]) AS g (id) CROSS JOIN LATERAL (
+			SELECT m.user_id FROM slack_group_member m JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
+			WHERE m.tenant_id = $1 AND m.group_id = g.id AND u.team_id = $4 AND NOT (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger) LIMIT 120) l`)
 	// Of the reviewers named one by one: those that are known to count for nothing.
 	sqlReadUnfit = statement(`SELECT u.user_id FROM slack_user u WHERE u.tenant_id = $1 AND u.user_id = ANY ($2)
 		AND (u.team_id <> $3 OR u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger)`)
@@ -47,7 +49,7 @@ var (
 		UNION ALL SELECT 'key', k.id FROM api_key k WHERE k.id = $2 AND k.tenant_id = $1 AND k.agent = $3 AND k.revoked_at IS NULL`)
 	sqlReadRepeat = statement(`SELECT p.pause_id, p.pause FROM run_pause p WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.intake_key = $4`)
 	sqlReadRun    = statement(`SELECT coalesce((SELECT max(p.pause) FROM run_pause p WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3), 0),
-		(SELECT count(*) FROM approval_open o WHERE o.tenant_id = $1 AND o.run_id = $3)`)
+		(SELECT count(*) FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id WHERE o.tenant_id = $1 AND o.run_id = $3 AND r.agent = $2)`)
 	sqlReadReplaced = statement(`SELECT DISTINCT ON (r.tool_name) r.tool_name, r.approval_id FROM approval_request r
 		WHERE r.tenant_id = $1 AND r.agent = $2 AND r.run_id = $3 AND r.status = 'migration_required' ORDER BY r.tool_name, r.approval_id DESC`)
 )
@@ -109,6 +111,7 @@ func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, tenant
 		}
 		return rows.Err()
 	})
+	b.Queue(sqlShareLineOf, k.Tenant)
 	b.Queue(sqlShareActiveOf, k.Tenant).QueryRow(func(row pgx.Row) error { return row.Scan(&f.revision) })
 	b.Queue(sqlShareUsersOf, k.Tenant, people).Query(f.scanUsers)
 	b.Queue(sqlShareGroupsOf, k.Tenant, people).Query(f.scanLocked)
@@ -206,7 +209,7 @@ func (s *Service) answer(ctx context.Context, c *pgx.Conn, f *intakeFacts, w *co
 	p := Pause{RunID: w.d.in.RunID, Pause: w.number}
 	for _, n := range w.fresh {
 		v := n.row.view()
-		v.Pause, v.Now, v.CreatedAt, v.Version, v.Status = w.number, f.now, f.now, 1, Pending
+		v.Pause, v.Now = w.number, f.now
 		p.Approvals = append(p.Approvals, v)
 	}
 	return p, nil

@@ -2,8 +2,8 @@ package approvals
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -56,17 +56,17 @@ func (s *Service) Suspend(ctx context.Context, rq SuspendRequest) (Suspension, e
 		rq.Name = ""
 	case "agent": // a switch over what is gone from the configuration can still be lifted
 		if rq.Active && t.Agents[rq.Name] == nil {
-			return Suspension{}, fmt.Errorf("no agent %q in the configuration", rq.Name)
+			return Suspension{}, refuse(CodeInvalidRequest, "there is no agent %q in the configuration; it has %s", rq.Name, strings.Join(slices.Sorted(maps.Keys(t.Agents)), ", "))
 		}
 	case "tool":
 		if rq.Active && t.Tools[rq.Name] == nil {
-			return Suspension{}, fmt.Errorf("no tool %q in the configuration", rq.Name)
+			return Suspension{}, refuse(CodeInvalidRequest, "there is no tool %q in the configuration; it has %s", rq.Name, strings.Join(slices.Sorted(maps.Keys(t.Tools)), ", "))
 		}
 	default:
-		return Suspension{}, errors.New("pause a tenant, an agent or a tool")
+		return Suspension{}, refuse(CodeInvalidRequest, "pause a tenant, an agent or a tool")
 	}
 	if strings.TrimSpace(rq.Reason) == "" {
-		return Suspension{}, errors.New("say why: the reason is audited and shown on the cards")
+		return Suspension{}, refuse(CodeInvalidRequest, "say why: the reason is audited and shown on the cards")
 	}
 	kind := "execution.suspended"
 	if !rq.Active {
@@ -109,7 +109,7 @@ var (
 // approved with their vote. Votes on what still waits stay as rows and do not count. It returns what it revoked.
 func (s *Service) Block(ctx context.Context, rq BlockRequest) ([]View, error) {
 	if strings.TrimSpace(rq.Reason) == "" {
-		return nil, errors.New("say why: the reason is audited")
+		return nil, refuse(CodeInvalidRequest, "say why: the reason is audited")
 	}
 	kind := "person.blocked"
 	if !rq.Blocked {

@@ -68,7 +68,7 @@ func (s *Service) takeover(f *facts, who claimant) (step, error) {
 // spent says why an idempotent operation may not be sent again; empty when it may (I19).
 func (f *facts) spent(tool *rules.Tool) string {
 	r, l := f.req, f.ledger
-	timeout := time.Duration(0)
+	timeout := agentLease
 	if tool.HTTP != nil {
 		timeout = tool.HTTP.Timeout
 	}

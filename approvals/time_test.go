@@ -94,7 +94,7 @@ func (w *world) age(d time.Duration) {
 // row reads a view as its tenant sees it.
 func (w *world) row(id ID) View {
 	w.t.Helper()
-	v, _, err := w.s.look(w.ctx, id)
+	v, _, err := w.s.look(w.ctx, w.s.clicks, id)
 	w.must(err)
 	reached.Store(v.ReasonCode, true)
 	reached.Store(v.Held, true)

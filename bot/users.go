@@ -67,7 +67,7 @@ func directoryUser(u *slack.User) approvals.DirectoryUser {
 		UserID: u.ID, TeamID: u.TeamID, Name: name, Deleted: u.Deleted,
 		Restricted: u.IsRestricted, UltraRestricted: u.IsUltraRestricted,
 		Bot:     u.IsBot || u.IsWorkflowBot || u.IsConnectorBot || u.ID == "USLACKBOT",
-		Invited: u.IsInvitedUser, Stranger: u.IsStranger,
+		Invited: u.IsInvitedUser, Stranger: u.IsStranger, UpdatedAt: int64(u.Updated),
 	}
 }
 

@@ -166,9 +166,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 // maxBody is well above Slack's largest callback: a view of 250 KB.
 const maxBody = 1 << 20
 
+// bodyTimeout is far above what Slack takes to send a callback.
+const bodyTimeout = 5 * time.Second
+
 // signed wraps a route: read the raw body, verify, refuse repeats, then parse. Everything before that is 401 or 413.
 func (h *Handler) signed(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		// Nothing is known of the sender yet: a body that does not come ends the request. A recorder without deadlines is a test's.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
 			http.Error(w, http.StatusText(http.StatusRequestEntityTooLarge), http.StatusRequestEntityTooLarge)

@@ -52,6 +52,7 @@ CREATE TABLE slack_user (
     bot              boolean     NOT NULL,
     invited          boolean     NOT NULL,
     stranger         boolean     NOT NULL,
+    changed          bigint      NOT NULL DEFAULT 0,
     synced_at        timestamptz NOT NULL,
     PRIMARY KEY (tenant_id, user_id)
 );
@@ -102,6 +103,7 @@ CREATE TABLE run_pause (
     next_try_at       timestamptz,
     told_at           timestamptz,
     told_revision     text,
+    sending_until     timestamptz,
     dead_at           timestamptz,
     stopped_at        timestamptz,
     superseded_at     timestamptz,

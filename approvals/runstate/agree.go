@@ -17,12 +17,13 @@ func Agree(read, given []Call) ([]Call, error) {
 	if len(read) != len(given) {
 		return nil, fmt.Errorf("%w: %d calls wait in it, %d were given", ErrMismatch, len(read), len(given))
 	}
+	digests := map[string]string{} // by text: reading long arguments again for every pair would be quadratic
 	taken := make([]bool, len(read))
 	out := make([]Call, 0, len(given))
 	for i, g := range given {
 		match := -1
 		for j, r := range read {
-			if taken[j] || !agrees(r, g) {
+			if taken[j] || !agrees(r, g, digests) {
 				continue
 			}
 			if match >= 0 {
@@ -39,17 +40,29 @@ func Agree(read, given []Call) ([]Call, error) {
 	return out, nil
 }
 
-func agrees(read, given Call) bool {
+func agrees(read, given Call, digests map[string]string) bool {
 	return read.ToolCallID == given.ToolCallID && read.Tool == given.Tool &&
 		(len(given.AgentPath) == 0 || slices.Equal(read.AgentPath, given.AgentPath)) &&
 		(given.CallPath == nil || slices.Equal(read.CallPath, given.CallPath)) &&
-		sameArguments(read.Arguments, given.Arguments)
+		sameArguments(read.Arguments, given.Arguments, digests)
 }
 
-func sameArguments(a, b string) bool {
+func sameArguments(a, b string, digests map[string]string) bool {
 	if a == b {
 		return true
 	}
-	x, y := canon.Read([]byte(a)), canon.Read([]byte(b))
-	return x.Readable() && y.Readable() && x.Digest == y.Digest
+	x, y := readable(a, digests), readable(b, digests)
+	return x != "" && x == y
+}
+
+// readable is the digest of arguments that can be read; "" for the others.
+func readable(text string, digests map[string]string) string {
+	d, known := digests[text]
+	if !known {
+		if args := canon.Read([]byte(text)); args.Readable() {
+			d = args.Digest
+		}
+		digests[text] = d
+	}
+	return d
 }

@@ -19,7 +19,7 @@ import (
 // Connections per pool: 2–4 a database core is what Postgres does best with, and a burst of one kind must not delay another.
 const (
 	clickConns  = 6
-	intakeConns = 4
+	intakeConns = 6 // agents' claims and reads too
 	workConns   = 8
 	shellConns  = 2
 )

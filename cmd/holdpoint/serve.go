@@ -45,7 +45,7 @@ func (c serveCmd) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	defer pools.close()
-	pools.work = pools.clicks // reads of the directory, outcomes that agents report
+	pools.work = pools.intake // agents' claims and reports, the directory's mirror: nothing of theirs queues before a click
 	if err := ready(ctx, pools.clicks); err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ func (s *server) routes(ctx context.Context, pools corePools) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/slack/", s.slack)
 	mux.Handle("/", intake.New(s.core, intake.Options{Log: s.log, Drain: s.drain, MaxBody: s.bodyLimit(ctx)}))
-	mux.HandleFunc("GET /healthz", alive)
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { answerReady(w, ready(r.Context(), pools.clicks)) })
+	mux.Handle("GET /healthz", bodyless(http.HandlerFunc(alive)))
+	mux.Handle("GET /readyz", bodyless(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerReady(w, ready(r.Context(), pools.clicks)) })))
 	if s.metricsAt == "" {
-		mux.Handle("GET /metrics", metricsHandler(s.registry))
+		mux.Handle("GET /metrics", bodyless(metricsHandler(s.registry)))
 	}
 	return mux
 }
@@ -149,6 +149,20 @@ func (s *server) bodyLimit(ctx context.Context) int64 {
 		}
 	}
 	return limit
+}
+
+// bodyless serves a route that reads no body; a request that announces one is told so and hung up on, so that it cannot hold a
+// connection by sending it slowly.
+func bodyless(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			w.Header().Set("Connection", "close")
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+			http.Error(w, "this route takes no body", http.StatusBadRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func alive(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }

@@ -141,8 +141,9 @@ func (w *cellWorld) run() {
 		}
 	}
 	killed := time.Now()
-	w.work()
+	fresh := w.work()
 	w.ends(killed)
+	fresh.stop() // by SIGTERM, and with 0: it has nothing left to do
 }
 
 // crashAtIntake: the agent's retry finds nothing, or the very same pause (I21).
