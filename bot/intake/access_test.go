@@ -129,10 +129,11 @@ func TestUnprintable(t *testing.T) {
 	if p := decode([]byte(body), &in); p != nil {
 		t.Fatal(p)
 	}
+	asNumbers := strings.Trim(fmt.Sprintf("%d", []byte(canary[:4])), "[]") // how %v prints bytes
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for _, v := range []any{in.Calls[0].Arguments, &in.Calls[0].Arguments, in.Run.State.Value, in.Calls, *in.Run.State} {
 			out := fmt.Sprintf(verb, v)
-			if strings.Contains(out, canary) || strings.Contains(out, fmt.Sprintf("%x", canary)) || strings.Contains(out, fmt.Sprint(string([]byte(canary[:4])))[1:10]) {
+			if strings.Contains(out, canary) || strings.Contains(out, fmt.Sprintf("%x", canary)) || strings.Contains(out, asNumbers) {
 				t.Errorf("%s of %T: %s", verb, v, out)
 			}
 		}

@@ -106,7 +106,10 @@ func (m *memory) Submit(ctx context.Context, key approvals.Key, in approvals.Int
 		return approvals.Pause{}, err
 	}
 	m.intakes = append(m.intakes, in)
-	name := fmt.Sprintf("%s %+v", key.ID, in)
+	name := fmt.Sprintf("%s %q %q %q", key.ID, in.RunID, in.PauseKey, in.State) // an intake prints nothing of itself
+	for _, c := range in.Calls {
+		name += fmt.Sprintf(" %q %q %q %q", c.ToolCallID, c.Tool, c.CallPath, c.Arguments)
+	}
 	if p, ok := m.pauses[name]; ok {
 		p.Repeat = true
 		return p, nil

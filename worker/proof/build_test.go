@@ -32,22 +32,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// programs are the two that the tests start.
-type programs struct{ holdpoint, sink string }
+// The programs that the tests start, built when the first one needs them: the product as it is released, but with its crash points,
+// and the sink.
+var (
+	product = sync.OnceValues(func() (string, error) {
+		return build("holdpoint", "-tags", "crashpoints", "github.com/holdpoint/holdpoint/cmd/holdpoint")
+	})
+	outside = sync.OnceValues(func() (string, error) { return build("sink", "github.com/holdpoint/holdpoint/worker/proof/sink") })
+)
 
-// built builds them once: the product as it is released, but with its crash points.
-var built = sync.OnceValues(func() (p programs, err error) {
-	p = programs{filepath.Join(scratch, "holdpoint"), filepath.Join(scratch, "sink")}
-	for _, args := range [][]string{
-		{"build", "-tags", "crashpoints", "-o", p.holdpoint, "github.com/holdpoint/holdpoint/cmd/holdpoint"},
-		{"build", "-o", p.sink, "github.com/holdpoint/holdpoint/worker/proof/sink"},
-	} {
-		var stderr bytes.Buffer
-		cmd := exec.CommandContext(context.Background(), "go", args...)
-		cmd.Stderr = &stderr
-		if err := cmd.Run(); err != nil {
-			return p, fmt.Errorf("go %v: %w\n%s", args, err, stderr.String())
-		}
+func build(name string, args ...string) (string, error) {
+	path := filepath.Join(scratch, name)
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(context.Background(), "go", append([]string{"build", "-o", path}, args...)...)
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, stderr.String())
 	}
-	return p, nil
-})
+	return path, nil
+}

@@ -101,7 +101,7 @@ func (c cell) expected() (status approvals.Status, requests int) {
 
 func TestCrashMatrix(t *testing.T) {
 	t.Parallel()
-	if _, err := built(); err != nil {
+	if _, err := product(); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cells() {

@@ -50,8 +50,10 @@ if read -r word && [ "$word" = done ]; then exit 0; fi
 kill -s KILL "$1" 2>/dev/null`
 
 // spawn starts a program; it ends with the test at the latest.
-func (w *world) spawn(name, program string, args []string, env ...string) *process {
+func (w *world) spawn(name string, built func() (string, error), args []string, env ...string) *process {
 	w.t.Helper()
+	program, err := built()
+	w.must(err)
 	p := &process{w: w, name: name, cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr, p.cmd.Dir = &p.log, w.dir
@@ -150,7 +152,7 @@ var address = regexp.MustCompile(`"msg":"serving"[^\n]*"address":"([^"]+)"`)
 // serve starts `holdpoint serve` and points Slack and the agent at it.
 func (w *world) serve(env ...string) *process {
 	w.t.Helper()
-	p := w.spawn("serve", w.programs.holdpoint, []string{"serve", "--listen", "127.0.0.1:0"}, w.environment(env)...)
+	p := w.spawn("serve", product, []string{"serve", "--listen", "127.0.0.1:0"}, w.environment(env)...)
 	p.says(`"msg":"serving"`)
 	m := address.FindStringSubmatch(p.log.String())
 	if m == nil {
@@ -164,7 +166,7 @@ func (w *world) serve(env ...string) *process {
 // work starts `holdpoint worker`. Its lease is short, so that what dies is found soon.
 func (w *world) work(env ...string) *process {
 	w.t.Helper()
-	p := w.spawn("worker", w.programs.holdpoint, []string{"worker"}, w.environment(append([]string{"HOLDPOINT_LEASE=" + shortLease.String(), "HOLDPOINT_SWEEP_EVERY=500ms"}, env...))...)
+	p := w.spawn("worker", product, []string{"worker"}, w.environment(append([]string{"HOLDPOINT_LEASE=" + shortLease.String(), "HOLDPOINT_SWEEP_EVERY=500ms"}, env...))...)
 	return p
 }
 
@@ -181,7 +183,7 @@ func (w *world) environment(more []string) []string {
 // startSink starts the world that effects happen in.
 func (w *world) startSink() string {
 	w.t.Helper()
-	p := w.spawn("sink", w.programs.sink, []string{"-log", w.sinkLog})
+	p := w.spawn("sink", outside, []string{"-log", w.sinkLog})
 	out, err := p.cmd.StdoutPipe()
 	w.must(err)
 	in, err := p.cmd.StdinPipe()

@@ -36,24 +36,23 @@ const patience = 4 * time.Minute
 
 // world is all that the product meets, and what the checker reads.
 type world struct {
-	t        testing.TB
-	ctx      context.Context
-	programs programs
-	dir      string
-	dsn      string
-	redis    *redistest.Server
-	sim      *slacksim.Sim
-	sinkLog  string
-	sinkURL  string
-	keyset   string
-	key      string
-	db       *pgxpool.Pool
-	core     *approvals.Service // the test's own: setting up, looking, reconciling
-	client   *bot.Client
-	mirror   *bot.Directory
-	cards    *bot.Syncer
-	base     string // of a serve, as Slack and the agent reach it
-	log      transcript
+	t       testing.TB
+	ctx     context.Context
+	dir     string
+	dsn     string
+	redis   *redistest.Server
+	sim     *slacksim.Sim
+	sinkLog string
+	sinkURL string
+	keyset  string
+	key     string
+	db      *pgxpool.Pool
+	core    *approvals.Service // the test's own: setting up, looking, reconciling
+	client  *bot.Client
+	mirror  *bot.Directory
+	cards   *bot.Syncer
+	base    string // of a serve, as Slack and the agent reach it
+	log     transcript
 
 	processDSN, processRedis string // as processes reach them
 	toolURL                  string // as the configuration names the tools
@@ -76,9 +75,6 @@ func newWorldFor(t testing.TB, patience time.Duration, change ...func(*world)) *
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, dsn: pgtest.New(t), redis: redistest.Start(t), dir: t.TempDir(), lease: shortLease}
-	var err error
-	w.programs, err = built()
-	w.must(err)
 	w.sinkLog = filepath.Join(w.dir, "sink.jsonl")
 	w.sinkURL = w.startSink()
 	w.processDSN, w.processRedis, w.toolURL = w.dsn, w.redis.URL(), w.sinkURL
