@@ -291,7 +291,7 @@ func (d *dev) banner(took time.Duration) {
 		fmt.Fprintf(&b, "  %-18s %s\n", r[0], r[1])
 	}
 	if d.agent != nil {
-		fmt.Fprintf(&b, "\n  An agent's key, to try the API with:\n  export HOLDPOINT_KEY=%s\n", d.agent.key)
+		fmt.Fprintf(&b, "\n  An agent's key, to try the API with:\n  export HOLDPOINT_API=%s HOLDPOINT_KEY=%s\n", d.base, d.agent.key)
 	}
 	kept := "  The data goes when this ends (Ctrl-C); --data DIR keeps it."
 	switch {

@@ -26,19 +26,19 @@ func (d *dev) simulator() error {
 	sim.AddChannel(slacksim.Channel{ID: "C0APPROVALS", Name: "approvals", Topic: "What agents ask for"})
 	sim.AddChannel(slacksim.Channel{ID: "C0RELEASES", Name: "releases", Topic: "Deploys"})
 	for _, u := range []slacksim.User{
-		{ID: "U0ALICE", Name: "alice", RealName: "Alice (release manager)"},
-		{ID: "U0BOB", Name: "bob", RealName: "Bob (release manager)"},
-		{ID: "U0CAROL", Name: "carol", RealName: "Carol (finance)"},
-		{ID: "U0DAVE", Name: "dave", RealName: "Dave (finance)"},
-		{ID: "U0REQ", Name: "rita", RealName: "Rita (asked the agent)"},
-		{ID: "U0MALLORY", Name: "mallory", RealName: "Mallory (support)"},
-		{ID: "U0GUEST", Name: "gus", RealName: "Gus (guest)", IsRestricted: true},
-		{ID: "U0ROOT", Name: "root", RealName: "Root (admin)", Admin: true},
+		{ID: "U0ALICE", Name: "alice", RealName: "Alice, release manager"},
+		{ID: "U0BOB", Name: "bob", RealName: "Bob, release manager"},
+		{ID: "U0CAROL", Name: "carol", RealName: "Carol, finance"},
+		{ID: "U0DAVE", Name: "dave", RealName: "Dave, finance"},
+		{ID: "U0REQ", Name: "rita", RealName: "Rita, asked the agent"},
+		{ID: "U0MALLORY", Name: "mallory", RealName: "Mallory, support"},
+		{ID: "U0GUEST", Name: "gus", RealName: "Gus, guest", IsRestricted: true},
+		{ID: "U0ROOT", Name: "root", RealName: "Root, admin", Admin: true},
 	} {
 		u.TeamID = simTeam
 		sim.AddUser(u)
 	}
-	sim.AddGroup(slacksim.Group{ID: "S0RELEASE", Name: "Release managers", Handle: "release-managers", Members: []string{"U0ALICE", "U0BOB", "U0GUEST"}})
+	sim.AddGroup(slacksim.Group{ID: "S0RELEASE", Name: "Release managers", Handle: "release-managers", Members: []string{"U0ALICE", "U0BOB", "U0REQ", "U0GUEST"}})
 	sim.AddGroup(slacksim.Group{ID: "S0FINANCE", Name: "Finance", Handle: "finance", Members: []string{"U0CAROL", "U0DAVE", "U0ALICE"}})
 	sim.AddGroup(slacksim.Group{ID: "S0SUPPORT", Name: "Support", Handle: "support", Members: []string{"U0MALLORY"}})
 	d.sim = sim

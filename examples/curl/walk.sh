@@ -31,7 +31,7 @@ echo "2. the same intake again gives the same approval"
 again=$(call POST /v1/approvals "$intake" | jq -r '.approvals[0].approval_id')
 [[ $again == "$id" ]] && echo "   $again"
 
-echo "3. click on the card of $run; its status, as it changes:"
+echo "3. click on the card with $id at its foot; its status, as it changes:"
 version=0
 while :; do
 	seen=$(call GET "/v1/approvals/$id?wait=30s&since=$version&follow=child")
