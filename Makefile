@@ -20,7 +20,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
 
 .PHONY: check
-check: fmt-check vet lint race ## all that CI checks: format, vet, lint, tests under the race detector
+check: fmt-check vet lint race proof ## all that CI checks: format, vet, lint, tests under the race detector, the proof in short
 
 .PHONY: test
 test: services ## all tests
@@ -33,9 +33,13 @@ race: services ## all tests under the race detector
 # The whole proof: every cell of the crash matrix, and that many operations with everything breaking. An hour, on two cores.
 OPERATIONS ?= 10000
 
+.PHONY: proof
+proof: services ## the proof of "exactly one effect" in short: a small torture
+	HOLDPOINT_PROOF=1 go test -count=1 -run '^TestTorture$$' ./worker/proof
+
 .PHONY: torture
 torture: services ## the proof of "exactly one effect" in full (see worker/proof; OPERATIONS=10000)
-	HOLDPOINT_TORTURE=$(OPERATIONS) go test -race -count=1 -timeout=3h -v $(TESTFLAGS) ./worker/proof
+	HOLDPOINT_PROOF=1 HOLDPOINT_TORTURE=$(OPERATIONS) go test -race -count=1 -timeout=3h -v $(TESTFLAGS) ./worker/proof
 
 .PHONY: mutants
 mutants: services ## take each guard out and see a test fail; writes docs/mutants.md

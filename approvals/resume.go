@@ -39,7 +39,7 @@ type DeliveryResult struct {
 }
 
 const (
-	deliveryHold  = 40 * time.Second // longer than building and sending may take: a try that died is repeated after this
+	deliveryHold  = 20 * time.Second // a try that died is repeated after this
 	acceptedAgain = 5 * time.Minute
 	deliverFor    = 24 * time.Hour
 )
@@ -47,7 +47,7 @@ const (
 var (
 	// Takes the delivery: no other worker tries for deliveryHold. Returns no row when nothing is due. A call that the agent ran ahead
 	// and that became uncertain holds the first telling until it is reconciled.
-	sqlTakeResume = statement(`UPDATE run_pause SET attempts = attempts + 1, next_try_at = clock_timestamp() + $2::interval, sending_until = clock_timestamp() + $2::interval
+	sqlTakeResume = statement(`UPDATE run_pause SET attempts = attempts + 1, next_try_at = clock_timestamp() + $2::interval, sending_until = clock_timestamp() + interval '40 seconds' -- longer than building and sending may take
 		WHERE pause_id = $1 AND closed_at IS NOT NULL AND superseded_at IS NULL AND stopped_at IS NULL AND next_try_at <= clock_timestamp()
 			AND (told_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM run_call n JOIN approval_request r ON r.approval_id = n.approval_id WHERE n.pause_id = $1 AND r.status = 'uncertain'))
 		RETURNING tenant_id, agent, run_id, app_state_version, attempts`)
