@@ -26,14 +26,14 @@ func (d *dev) simulator() error {
 	sim.AddChannel(slacksim.Channel{ID: "C0APPROVALS", Name: "approvals", Topic: "What agents ask for"})
 	sim.AddChannel(slacksim.Channel{ID: "C0RELEASES", Name: "releases", Topic: "Deploys"})
 	for _, u := range []slacksim.User{
-		{ID: "U0ALICE", Name: "alice", RealName: "Alice, release manager"},
-		{ID: "U0BOB", Name: "bob", RealName: "Bob, release manager"},
-		{ID: "U0CAROL", Name: "carol", RealName: "Carol, finance"},
-		{ID: "U0DAVE", Name: "dave", RealName: "Dave, finance"},
-		{ID: "U0REQ", Name: "rita", RealName: "Rita, asked the agent"},
-		{ID: "U0MALLORY", Name: "mallory", RealName: "Mallory, support"},
-		{ID: "U0GUEST", Name: "gus", RealName: "Gus, guest", IsRestricted: true},
-		{ID: "U0ROOT", Name: "root", RealName: "Root, admin", Admin: true},
+		{ID: "U0ALICE", Name: "alice", RealName: "Alice (release manager)"},
+		{ID: "U0BOB", Name: "bob", RealName: "Bob (release manager)"},
+		{ID: "U0CAROL", Name: "carol", RealName: "Carol (finance)"},
+		{ID: "U0DAVE", Name: "dave", RealName: "Dave (finance)"},
+		{ID: "U0REQ", Name: "rita", RealName: "Rita (asked the agent)"},
+		{ID: "U0MALLORY", Name: "mallory", RealName: "Mallory (support)"},
+		{ID: "U0GUEST", Name: "gus", RealName: "Gus (guest)", IsRestricted: true},
+		{ID: "U0ROOT", Name: "root", RealName: "Root (admin)", Admin: true},
 	} {
 		u.TeamID = simTeam
 		sim.AddUser(u)

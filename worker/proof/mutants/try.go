@@ -94,7 +94,7 @@ func (m mutant) test(ctx context.Context, tree string) ([]string, error) {
 		args = append(args, "-short")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, strings.Fields(m.packages)...)...)
-	cmd.Dir = tree
+	cmd.Dir, cmd.Env = tree, append(os.Environ(), "HOLDPOINT_PROOF=1")
 	out, err := cmd.Output()
 	ran, said := 0, ""
 	var failed []string
