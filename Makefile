@@ -34,8 +34,8 @@ race: services ## all tests under the race detector
 OPERATIONS ?= 10000
 
 .PHONY: proof
-proof: services ## the proof of "exactly one effect" in short: a small torture
-	HOLDPOINT_PROOF=1 go test -count=1 -run '^TestTorture$$' ./worker/proof
+proof: services ## the proof of "exactly one effect" in a bounded form: crashes, zombies, a forgetful Redis, a small torture
+	HOLDPOINT_PROOF=1 go test -race -count=1 -timeout=20m $(TESTFLAGS) ./worker/proof
 
 .PHONY: torture
 torture: services ## the proof of "exactly one effect" in full (see worker/proof; OPERATIONS=10000)

@@ -30,6 +30,7 @@ type workerCmd struct {
 	// Hidden, since the defaults are right: a shorter lease finds a dead worker sooner and takes over from a slow one wrongly
 	// sooner, too. Takeover is always safe; it costs a request under the same key. Tests of crashes use both.
 	Lease      time.Duration `env:"HOLDPOINT_LEASE" default:"30s" hidden:"" help:"How long an execution's lease lasts unless it is renewed."`
+	Check      time.Duration `name:"execute-check" env:"HOLDPOINT_EXECUTE_CHECK" default:"3ms" hidden:"" help:"How often this process asks Redis for executions."`
 	SweepEvery time.Duration `env:"HOLDPOINT_SWEEP_EVERY" default:"5s" hidden:"" help:"How often this process looks for what is due."`
 }
 
@@ -60,7 +61,7 @@ func (c workerCmd) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	w, err := newWorking(c, pools, r, worker.Options{Log: log, Lease: c.Lease, SweepEvery: c.SweepEvery}, newRegistry())
+	w, err := newWorking(c, pools, r, worker.Options{Log: log, Lease: c.Lease, ExecuteCheck: c.Check, SweepEvery: c.SweepEvery}, newRegistry())
 	if err != nil {
 		return err
 	}

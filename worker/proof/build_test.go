@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -26,11 +28,16 @@ func TestMain(m *testing.M) {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// Most of a test here is waiting, for leases to end: more of them at once than there are processors.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "12"); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		// Most of a test here is waiting, for leases to end: more of them at once than there are processors. Twelve on two processors
+		// made statements time out.
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU()+1)); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	code := m.Run()
 	_ = os.RemoveAll(scratch)

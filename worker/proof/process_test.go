@@ -166,7 +166,7 @@ func (w *world) serve(env ...string) *process {
 // work starts `holdpoint worker`. Its lease is short, so that what dies is found soon.
 func (w *world) work(env ...string) *process {
 	w.t.Helper()
-	p := w.spawn("worker", product, []string{"worker"}, w.environment(append([]string{"HOLDPOINT_LEASE=" + shortLease.String(), "HOLDPOINT_SWEEP_EVERY=500ms"}, env...))...)
+	p := w.spawn("worker", product, []string{"worker"}, w.environment(append([]string{"HOLDPOINT_LEASE=" + shortLease.String(), "HOLDPOINT_SWEEP_EVERY=500ms", "HOLDPOINT_EXECUTE_CHECK=50ms"}, env...))...)
 	return p
 }
 

@@ -5,7 +5,7 @@ var transitions = []mutant{
 	{
 		guard: "request row lock", holds: "I6 I7 I8", file: "approvals/facts.go",
 		old: "WHERE r.approval_id = $1 FOR UPDATE`)", broken: "WHERE r.approval_id = $1`)",
-		packages: core, tests: "^(TestTwoLastVotesAtOnce|TestOppositeDecisionsAtOnce|TestNoDecisionAfterWaitingOverTheDeadline|TestSiblingsClosePauseOnce)$", short: true,
+		packages: core, tests: "^(TestTraps|TestTwoLastVotesAtOnce|TestOppositeDecisionsAtOnce|TestNoDecisionAfterWaitingOverTheDeadline|TestSiblingsClosePauseOnce)$", short: true,
 	},
 	{
 		guard: "ledger row lock", holds: "I13 I16", file: "approvals/facts.go",
@@ -25,7 +25,7 @@ var transitions = []mutant{
 	{
 		guard: "FOR SHARE on groups", holds: "I3 I4", file: "approvals/facts.go",
 		old: "ORDER BY g.group_id FOR SHARE`)\n\tsqlReadGroups", broken: "ORDER BY g.group_id`)\n\tsqlReadGroups",
-		packages: core, tests: "^TestMembershipIsLockedUnderADecision$",
+		packages: core, tests: "^(TestTraps|TestMembershipIsLockedUnderADecision)$",
 	},
 	{
 		guard: "a run's advisory lock", holds: "I21", file: "approvals/submit_tx.go",
