@@ -20,13 +20,18 @@ var (
 // waits for the end knows that it was this.
 func At(name string) {
 	if os.Getenv(StopVariable) == name && halted.CompareAndSwap(false, true) {
+		last := time.Now()
 		_, _ = os.Stderr.WriteString("\nstop point " + name + "\n")
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
 		// The signal may take another thread first, while this one goes on: nothing more here until time has jumped.
-		for jumped := false; !jumped; {
-			before := time.Now()
+		// Each look is held to the one before, so that the stop falls between two of them wherever it takes.
+		for {
+			now := time.Now()
+			if now.Sub(last) > time.Second {
+				break
+			}
+			last = now
 			time.Sleep(time.Millisecond)
-			jumped = time.Since(before) > time.Second
 		}
 	}
 	want, nth, counted := strings.Cut(os.Getenv(Variable), ":")
