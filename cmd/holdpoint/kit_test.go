@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	w.must(os.WriteFile(w.config, []byte(strings.NewReplacer("{{TOOL}}", w.tool.url, "{{AGENT}}", w.agent.url, "{{SECRET}}", secret).Replace(string(text))), 0o600))
 	w.db, err = approvals.OpenPool(ctx, w.dsn, approvals.PoolOptions{Name: "test", Max: 4})
 	w.must(err)
-	t.Cleanup(w.db.Close)
+	w.ends(w.db)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the log:\n%s", w.logs)
@@ -82,6 +82,21 @@ func newWorld(t *testing.T) *world {
 		w.silent("the log", w.logs.String())
 	})
 	return w
+}
+
+// ends lets every story end with the product's own safety queries, over all that it left in the database.
+func (w *world) ends(db *pgxpool.Pool) {
+	w.t.Cleanup(func() {
+		defer db.Close()
+		sealer, err := seal.Open(w.keyset)
+		w.must(err)
+		core := approvals.New(approvals.Options{Clicks: db, Intake: db, Work: db, Sealer: sealer})
+		found, err := core.Violations(context.WithoutCancel(w.ctx), 0)
+		w.must(err)
+		for _, v := range found {
+			w.t.Errorf("invariant broken: %s: %s", v.Kind, v.ID)
+		}
+	})
 }
 
 // people fills the workspace with those that matter.

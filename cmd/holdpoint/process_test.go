@@ -195,7 +195,7 @@ func (w *world) reconnect() {
 	w.t.Helper()
 	pool, err := approvals.OpenPool(w.ctx, w.dsn, approvals.PoolOptions{Name: "test", Max: 4})
 	w.must(err)
-	w.t.Cleanup(pool.Close)
+	w.ends(pool)
 	w.db = pool
 }
 
