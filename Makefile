@@ -41,6 +41,24 @@ proof: services ## the proof of "exactly one effect" in a bounded form: crashes,
 torture: services ## the proof of "exactly one effect" in full (see worker/proof; OPERATIONS=10000)
 	HOLDPOINT_PROOF=1 HOLDPOINT_TORTURE=$(OPERATIONS) go test -race -count=1 -timeout=3h -v $(TESTFLAGS) ./worker/proof
 
+# Minimising is cut short: on inputs of many KiB it would take the time that is meant for looking.
+FUZZTIME ?= 60s
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (60s): the argument gate, state readers, buttons, Slack's payloads, configuration, ...
+	for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' $$dir/*_test.go | cut -c6-); do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x $$dir; \
+		done; \
+	done
+
+# Random lives of approvals against an oracle, many times what the ordinary tests live.
+SCHEDULES ?= 5000
+
+.PHONY: lives
+lives: services ## random lives of approvals against an oracle (SCHEDULES=5000)
+	HOLDPOINT_SCHEDULES=$(SCHEDULES) go test -count=1 -timeout=1h -run '^TestLifeAgainstTheOracle$$' -v ./approvals
+
 .PHONY: mutants
 mutants: services ## take each guard out and see a test fail; writes docs/mutants.md
 	go run ./worker/proof/mutants

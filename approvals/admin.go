@@ -11,7 +11,7 @@ import (
 )
 
 var sqlAudit = statement(`WITH e AS (
-	INSERT INTO audit_event (event_id, tenant_id, approval_id, pause_id, kind, actor, surface, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	INSERT INTO audit_event (tenant_id, approval_id, pause_id, kind, actor, surface, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)
 	RETURNING event_id, tenant_id)
 INSERT INTO audit_unsealed (event_id, tenant_id) SELECT event_id, tenant_id FROM e`)
 
@@ -25,7 +25,7 @@ func audit(ctx context.Context, tx pgx.Tx, tenant string, id ID, pause uuid.UUID
 	if pause != (uuid.UUID{}) {
 		p = &pause
 	}
-	_, err = tx.Exec(ctx, sqlAudit, newV7(), tenant, id, p, kind, string(by), string(surface), body)
+	_, err = tx.Exec(ctx, sqlAudit, tenant, id, p, kind, string(by), string(surface), body)
 	return err
 }
 
@@ -54,16 +54,19 @@ func (s *Service) administer(ctx context.Context, tenant string, by Actor, surfa
 }
 
 // Admin authorises a person as an admin of the tenant, from the mirrored directory: fail closed. Admins stop and reconcile; they
-// do not approve as admins.
+// do not approve as admins. ErrNotAdmin says that they are none, ErrUncheckable that the mirror can't tell.
 func (s *Service) Admin(ctx context.Context, tenant string, by Reviewer) (Actor, error) {
 	p, err := s.Standing(ctx, tenant, by)
 	if err != nil {
 		return "", err
 	}
-	if !p.Admin {
-		return "", ErrNotAdmin
+	switch {
+	case p.Admin:
+		return SlackActor(by.UserID), nil
+	case p.Unread:
+		return "", ErrUncheckable
 	}
-	return SlackActor(by.UserID), nil
+	return "", ErrNotAdmin
 }
 
 var sqlTenants = statement(`SELECT a.tenant_id, a.revision FROM config_active a ORDER BY a.tenant_id`)

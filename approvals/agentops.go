@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/holdpoint/holdpoint/approvals/rules"
 	"github.com/holdpoint/holdpoint/approvals/seal"
@@ -73,9 +74,9 @@ func (s *Service) claimForAgent(ctx context.Context, key Key, id ID, in AgentCla
 		case r.tenant != key.Tenant || r.agent != key.Agent:
 			return step{}, ErrNotFound
 		case !f.callerLive:
-			return step{}, refuse(CodeUnauthorized, "this key was revoked; ask for a new one")
+			return step{}, revokedKey()
 		case !f.callerCovers:
-			return step{}, forbidden(ReasonAgentNotAllowed)
+			return step{}, ErrNotFound
 		}
 		if in.AppStateVersion != "" && in.AppStateVersion != r.appStateVersion {
 			return step{}, forbidden(ReasonVersionUnregistered)
@@ -112,7 +113,7 @@ var sqlReused = statement(`UPDATE idempotency_ledger SET reused = reused + 1 WHE
 func (s *Service) reused(ctx context.Context, id ID) {
 	s.metrics.Reused()
 	if _, err := s.work.Exec(ctx, sqlReused, id); err != nil {
-		s.log.DebugContext(ctx, "a reuse was not counted", "approval", id)
+		s.log.DebugContext(ctx, "a reuse was not counted", LogIDs(id, "", "", ""))
 	}
 }
 
@@ -184,18 +185,26 @@ func (st step) refusal(r *requestRow) error {
 
 // Renew extends an agent's lease by a minute, for up to an hour. ErrStale: another holder has the operation; stop.
 func (s *Service) Renew(ctx context.Context, key Key, id ID, token string, epoch int64) (time.Time, error) {
-	l, err := s.agentLease(ctx, key, id, token, epoch)
+	v, _, err := s.own(ctx, key, id)
 	if err != nil {
 		return time.Time{}, err
+	}
+	l, err := agentLeaseOf(v, token, epoch)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// The revision that proposed it has the very tool that was claimed: another one would be `tool_changed`.
+	made, err := s.tenantAt(ctx, s.work, v.Tenant, v.ConfigRevision)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if tool, ok := made.Tools[v.Tool]; ok {
+		l.Retention = tool.KeyRetention()
 	}
 	return s.RenewLease(ctx, l, agentLease)
 }
 
-func (s *Service) agentLease(ctx context.Context, key Key, id ID, token string, epoch int64) (Lease, error) {
-	v, _, err := s.own(ctx, key, id)
-	if err != nil {
-		return Lease{}, err
-	}
+func agentLeaseOf(v View, token string, epoch int64) (Lease, error) {
 	if v.Executor != string(rules.AgentExecutor) {
 		return Lease{}, notExecutable(string(v.Status), "the worker runs this call, not the agent")
 	}
@@ -203,10 +212,11 @@ func (s *Service) agentLease(ctx context.Context, key Key, id ID, token string, 
 	if err != nil {
 		return Lease{}, ErrStale
 	}
-	return Lease{ID: id, Tenant: v.Tenant, Token: t, Epoch: epoch}, nil
+	return Lease{ID: v.ApprovalID, Tenant: v.Tenant, Token: t, Epoch: epoch}, nil
 }
 
-// Complete stores the result of a call that the agent ran, under its fence. A late one under the current token counts.
+// Complete stores the result of a call that the agent ran, under its fence. A late one under the current token counts; one of a key that
+// was revoked meanwhile does not.
 func (s *Service) Complete(ctx context.Context, key Key, id ID, token string, epoch int64, result json.RawMessage) (View, error) {
 	return s.report(ctx, key, id, token, epoch, Outcome{Class: OutcomeSucceeded, Output: result, Receipt: "reported by the agent"})
 }
@@ -231,16 +241,42 @@ func (s *Service) Fail(ctx context.Context, key Key, id ID, token string, epoch 
 }
 
 func (s *Service) report(ctx context.Context, key Key, id ID, token string, epoch int64, o Outcome) (View, error) {
-	l, err := s.agentLease(ctx, key, id, token, epoch)
+	v, f, err := s.lookAs(ctx, s.intake, id, key.ID)
 	if err != nil {
 		return View{}, err
 	}
+	no := f.caller(key)
+	l, err := agentLeaseOf(v, token, epoch)
+	switch {
+	case errors.Is(no, ErrNotFound):
+		return View{}, no
+	case err != nil:
+		return View{}, errors.Join(no, err)
+	}
 	for try := 0; ; try++ {
 		v, err := s.record(ctx, l, o, recorder{actor: AgentActor(key.Agent), surface: SurfaceAPI, agent: &key})
-		if !errors.Is(err, errAmbiguous) || try == 2 {
+		switch {
+		case errors.Is(err, errKeyRevoked):
+			return View{}, errors.Join(revokedKey(), s.disbelieved(ctx, key, l, o))
+		case errors.Is(err, ErrStale):
+			return View{}, errors.Join(no, err)
+		case !errors.Is(err, errAmbiguous) || try == 2:
 			return v, err
 		}
 	}
+}
+
+// errKeyRevoked is a report under the current lease by a key that was revoked meanwhile.
+var errKeyRevoked = errors.New("the key that reports was revoked")
+
+// disbelieved keeps what a revoked key said for whoever settles the call. It is not believed in either direction: a forged success
+// would end the call with any result, a forged failure would run it again. The lease runs out, and the retry class decides.
+func (s *Service) disbelieved(ctx context.Context, key Key, l Lease, o Outcome) error {
+	err := pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) error {
+		return audit(ctx, tx, l.Tenant, l.ID, uuid.UUID{}, "execution.report_refused", AgentActor(key.Agent), SurfaceAPI,
+			map[string]any{"key": key.ID, "class": o.Class, "epoch": l.Epoch, "why": "the key was revoked"})
+	})
+	return unavailable(err)
 }
 
 // line makes foreign words one short line without control characters or detected credentials.

@@ -293,3 +293,39 @@ func TestAgentsWordsStayOut(t *testing.T) {
 		t.Fatalf("the card shows %q", got.Receipt)
 	}
 }
+
+// I19: no renewal carries an idempotent operation past the time for which its key is known, whatever the configuration says by now.
+func TestRenewalEndsWithTheKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	w.change("agent: {key_retention: 24h}", "agent: {key_retention: 20m}")
+	id := w.approved("issue_refund")
+	a := w.agentClaim(id, "1")
+	w.change() // a longer retention now is another tool; what was claimed keeps its own
+	first := one[time.Time](w, `SELECT first_sent_at FROM idempotency_ledger`)
+	renew := func() (time.Time, error) { return w.s.Renew(w.ctx, w.key, id, a.LeaseToken, a.Epoch) }
+	until, err := renew()
+	w.must(err)
+	if d := until.Sub(first); d < 30*time.Second || d > 2*time.Minute {
+		t.Fatalf("a first renewal ends %s after the attempt", d)
+	}
+	w.pass(19*time.Minute + 30*time.Second)
+	until, err = renew()
+	w.must(err)
+	if known := first.Add(30 * time.Second); !until.Equal(known) { // 20 min after the attempt, which moved into the past
+		t.Fatalf("renewed until %s, the key is known until %s", until, known)
+	}
+	w.pass(30 * time.Second)
+	if _, err := renew(); !isErr(err, ErrStale) {
+		t.Fatalf("renewed past the key: %v", err)
+	}
+	// The first lease itself ends with the key, too.
+	w.people()
+	w.change("agent: {key_retention: 24h}", "agent: {key_retention: 10s}")
+	id = w.approved("issue_refund")
+	a = w.agentClaim(id, "1")
+	if left := a.LeaseExpiresAt.Sub(one[time.Time](w, `SELECT first_sent_at FROM idempotency_ledger WHERE approval_id = $1`, id)); left > 10*time.Second {
+		t.Fatalf("a lease of %s under a key that is known for 10 s", left)
+	}
+}

@@ -86,6 +86,7 @@ func (w *world) passRun(run string, d time.Duration) {
 		b.Queue(`UPDATE approval_request SET decide_by = decide_by - $2::interval, expires_at = expires_at - $2::interval, decided_at = decided_at - $2::interval
 			WHERE tenant_id = 'acme' AND agent = 'release-agent' AND run_id = $1`, run, d)
 		b.Queue(`UPDATE approval_open SET due_at = due_at - $2::interval WHERE tenant_id = 'acme' AND run_id = $1`, run, d)
+		b.Queue(`UPDATE blocked_user SET at = at - $1::interval WHERE tenant_id = 'acme'`, d) // votes stay before or after it
 		return tx.SendBatch(w.ctx, b).Close()
 	}))
 }

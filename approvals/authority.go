@@ -1,7 +1,6 @@
 package approvals
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -33,10 +32,17 @@ func (f *facts) eligible(user string, age time.Duration) DenialKind {
 	switch {
 	case !ok || f.now.Sub(p.syncedAt) > age:
 		return DenyUncheckable
-	case p.team != f.tenant.Slack.Team || p.deleted || p.restricted || p.ultra || p.bot || p.invited || p.isStranger || user == "USLACKBOT":
+	case !f.full(user):
 		return DenyIneligible
 	}
 	return ""
+}
+
+// full says whether a person is mirrored as a full, active member of the tenant's own workspace. Reviewers, requesters, admins and
+// requester.groups all ask this one question.
+func (f *facts) full(user string) bool {
+	p, ok := f.users[user]
+	return ok && p.team == f.tenant.Slack.Team && !p.deleted && !p.restricted && !p.ultra && !p.bot && !p.invited && !p.isStranger && user != "USLACKBOT"
 }
 
 // granted says what gives a person the authority of a list, if anything. known is false when a group of the list could not be
@@ -60,9 +66,13 @@ func (f *facts) granted(user string, who rules.Reviewers, age time.Duration) (g 
 	return nil, known
 }
 
-// groupsOf lists the groups of a person that this transaction holds, for conditions over requester.groups.
+// groupsOf lists the groups of a person that this transaction holds, for conditions over requester.groups. Whoever does not count is in
+// none, whatever list names them.
 func (f *facts) groupsOf(user string) []string {
 	out := []string{}
+	if !f.full(user) || f.blocked[user] {
+		return out
+	}
 	for m := range f.members {
 		if m.user == user && f.groups[m.group].enabled && f.groups[m.group].locked {
 			out = append(out, m.group)
@@ -72,31 +82,28 @@ func (f *facts) groupsOf(user string) []string {
 	return out
 }
 
-// namedGroup finds the groups that conditions name: `"S0ENG" in requester.groups`.
-var namedGroup = regexp.MustCompile(`["'](S[A-Z0-9]{2,20})["']`)
-
 // conditionGroups are the groups whose members a rule's condition looks at: they are mirrored and must be fresh like reviewers.
 func conditionGroups(t *rules.Tenant) []string {
 	var out []string
 	for _, r := range t.Rules {
-		if !strings.Contains(r.Text, "requester.groups") {
-			continue
-		}
-		for _, m := range namedGroup.FindAllStringSubmatch(r.Text, -1) {
-			out = append(out, m[1])
-		}
+		out = append(out, r.ConditionGroups()...)
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-// unread lists the groups that conditions look at and that are not known well enough to run one about this requester (I4).
+// unread lists the groups that conditions look at and that are not known well enough to run one about this requester (I4): missing, too
+// old, or not locked, so that somebody may be joining or leaving right now; and all of them while the requester is not known well enough
+// to be in one.
 func (f *facts) unread(requester string, age time.Duration) []string {
-	if requester == "" {
+	user := slackUser(requester)
+	if user == "" {
 		return nil
 	}
 	var out []string
+	unknown := f.eligible(user, age) == DenyUncheckable
 	for _, id := range conditionGroups(f.tenant) {
-		if g, ok := f.groups[id]; !ok || f.now.Sub(g.syncedAt) > age {
+		if g, ok := f.groups[id]; unknown || !ok || !g.locked || f.now.Sub(g.syncedAt) > age {
 			out = append(out, id)
 		}
 	}
@@ -136,11 +143,11 @@ func (f *facts) input(args map[string]any) rules.Input {
 	return in
 }
 
-// counted are the approving votes for the row's digest of people who are not blocked.
+// counted are the approving votes for the row's digest that no block voided.
 func (f *facts) counted() []Vote {
 	var out []Vote
 	for _, v := range f.votes {
-		if v.Decision == string(Approve) && v.Digest == f.req.digest && !f.blocked[slackUser(v.By)] {
+		if v.Approves() && v.Digest == f.req.digest {
 			out = append(out, v)
 		}
 	}

@@ -140,3 +140,32 @@ func TestOneCourier(t *testing.T) {
 		t.Fatalf("%d couriers", len(bodies))
 	}
 }
+
+// I12: the state is held against the registry when the run is told, by its own format, SDK and schema, although every call had ended
+// before these left the configuration.
+func TestStateUnregisteredBeforeTelling(t *testing.T) {
+	t.Parallel()
+	for what, states := range map[string][2]string{
+		"still there":     {`{format: opaque}`, RunResume},
+		"the format left": {`{format: openai-agents-python}`, RunBlocked},
+		"the SDK left":    {`{format: opaque, sdk: ">=2.0.0"}`, RunBlocked},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			defer w.check()
+			in := w.intake(call("call_a", "send_mail", mail), call("call_b", "send_mail", `{"to":"b@example.com"}`))
+			in.Format, in.SDKVersion, in.State = "opaque", "1.4.0", []byte(`{"kept":"by the agent"}`)
+			p := w.submit(in)
+			w.rejects(p.Approvals[0])
+			w.happens(p.Approvals[1])
+			if ended := w.change("{format: opaque}", states[0]); len(ended[0].Ended) != 0 {
+				t.Fatalf("ended %v: this is about what had ended before", ended)
+			}
+			m, ok := w.told(uuid.MustParse(p.Approvals[0].PauseID))
+			if !ok || m.Type != states[1] || (m.Data.State != nil) != (m.Type == RunResume) || len(m.Data.Decisions) != 2 {
+				t.Fatalf("told %v: %s, state %v", ok, m.Type, m.Data.State != nil)
+			}
+		})
+	}
+}

@@ -60,6 +60,19 @@ func (b Button) sum(key []byte, channel string) []byte {
 	return m.Sum(nil)[:buttonMACBytes]
 }
 
+// bound holds a press to the stored card, whatever it leads to (a decision, a form, Details): MAC, channel and message.
+func (b Button) bound(key []byte, storedChannel, storedMessage, channel, message string) DenialKind {
+	switch {
+	case !b.genuine(key, channel) || channel != storedChannel:
+		return DenyTampered
+	case storedMessage == "":
+		return DenyNotYet
+	case message != storedMessage:
+		return DenyTampered
+	}
+	return ""
+}
+
 // genuine says whether the value was made for this card.
 func (b Button) genuine(key []byte, channel string) bool {
 	return len(key) >= 16 && hmac.Equal(b.mac, b.sum(key, channel))

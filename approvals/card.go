@@ -45,7 +45,7 @@ var (
 
 // CardFacts reads an approval with its card.
 func (s *Service) CardFacts(ctx context.Context, id ID) (CardFacts, error) {
-	v, _, err := s.look(ctx, s.clicks, id)
+	v, f, err := s.lookAs(ctx, s.clicks, id, "")
 	if err != nil {
 		return CardFacts{}, err
 	}
@@ -74,7 +74,12 @@ func (s *Service) CardFacts(ctx context.Context, id ID) (CardFacts, error) {
 		}
 		return out, unavailable(err)
 	}
-	t, _, err := s.activeTenant(ctx, s.clicks, v.Tenant, false)
+	t, revision, err := s.activeTenant(ctx, s.clicks, v.Tenant, false)
+	if err == nil && v.Status == Pending && revision != v.ConfigRevision { // the rule may ask for more votes than the row says
+		views := []View{out.View}
+		s.stands(ctx, v.Tenant, []*requestRow{f.req}, views)
+		out.View = views[0]
+	}
 	if err == nil {
 		out.Admins = append(append(out.Admins, t.Admins.Groups...), t.Admins.Users...)
 		if rule, ok := t.Rule(v.Rule); ok && v.Held == ReasonWindowClosed && rule.Window != nil {
@@ -83,6 +88,21 @@ func (s *Service) CardFacts(ctx context.Context, id ID) (CardFacts, error) {
 		}
 	}
 	return out, nil
+}
+
+// Bound holds a press to the card, as Decide does, before a form or Details shows anything for it: the MAC, the channel, the message and
+// the digest that the person saw. Empty means that it is this card's.
+func (f CardFacts) Bound(p Press) DenialKind {
+	if p.Button.ID != f.ApprovalID {
+		return DenyTampered
+	}
+	if d := p.Button.bound(f.Card.MACKey, f.Card.Channel, f.Card.MessageTS, p.Channel, p.MessageTS); d != "" {
+		return d
+	}
+	if p.Button.DigestPrefix != f.ShortDigest() {
+		return DenyChanged
+	}
+	return ""
 }
 
 // StartPost records that a post may be on its way; it keeps the first time. A crash after it makes the next run look the message up

@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -36,6 +37,12 @@ type carry struct {
 // compose judges the intake and lays out its writes.
 func (s *Service) compose(f *intakeFacts, d *draft, plan []prepared) (*composed, error) {
 	w := &composed{d: d, pauseID: d.pauseID, number: f.last + 1, resume: newV7()}
+	// What the run has waiting is carried over or superseded: a key does neither to calls of tools that it does not cover.
+	for _, u := range f.untold {
+		if u.named && !d.key.covers(u.req.tool) {
+			return nil, refuse(CodeToolNotAllowed, "the run has a call waiting that this key does not cover; send the intake with a key that covers all of the run's tools")
+		}
+	}
 	kept, err := w.carryOver(f, d)
 	if err != nil {
 		return nil, err
@@ -59,6 +66,7 @@ func (s *Service) compose(f *intakeFacts, d *draft, plan []prepared) (*composed,
 		rule *rules.Rule
 	}
 	var byRule []own
+	replaces := f.replaces(d, plan, kept)
 	for i := range d.calls {
 		if kept[i] {
 			continue
@@ -70,7 +78,7 @@ func (s *Service) compose(f *intakeFacts, d *draft, plan []prepared) (*composed,
 		if err != nil {
 			return nil, err
 		}
-		n, err := s.newApproval(f, d, i, plan[i], r)
+		n, err := s.newApproval(f, d, i, plan[i], r, replaces[i])
 		if err != nil {
 			return nil, err
 		}
@@ -89,6 +97,29 @@ func (s *Service) compose(f *intakeFacts, d *draft, plan []prepared) (*composed,
 	return w, nil
 }
 
+// replaces finds, for each fresh call, the ended one that it proposes again: the same call of the run, else the same tool on the same
+// target. An ended one is replaced once.
+func (f *intakeFacts) replaces(d *draft, plan []prepared, kept map[int]bool) map[int]ID {
+	out := map[int]ID{}
+	left := f.replaced
+	take := func(same func(ended, CallInput, prepared) bool) {
+		for i := range d.calls {
+			if kept[i] || plan[i].refusal != nil || !out[i].IsZero() {
+				continue
+			}
+			if at := slices.IndexFunc(left, func(e ended) bool { return same(e, d.calls[i].in, plan[i]) }); at >= 0 {
+				out[i] = left[at].id
+				left = slices.Delete(left, at, at+1)
+			}
+		}
+	}
+	take(func(e ended, c CallInput, p prepared) bool {
+		return e.callID == c.ToolCallID && slices.Equal(e.path, list(c.CallPath)) && e.tool == p.tool.Name
+	})
+	take(func(e ended, _ CallInput, p prepared) bool { return e.tool == p.tool.Name && e.target == p.target })
+	return out
+}
+
 // waits notes a call of the pause that waits for a person until a time.
 func (w *composed) waits(until time.Time) {
 	if w.last == nil || until.After(*w.last) {
@@ -97,7 +128,7 @@ func (w *composed) waits(until time.Time) {
 }
 
 // newApproval lays out one row with its digest.
-func (s *Service) newApproval(f *intakeFacts, d *draft, i int, p prepared, r ruled) (*insertion, error) {
+func (s *Service) newApproval(f *intakeFacts, d *draft, i int, p prepared, r ruled, replaces ID) (*insertion, error) {
 	c, rule, id := &d.calls[i], r.match.Rule, NewID()
 	row := requestRow{
 		id: id, lineageID: id, pauseID: d.pauseID, cardID: uuid.UUID(id), tenant: d.key.Tenant, agent: d.key.Agent, apiKeyID: d.key.ID, runID: d.in.RunID,
@@ -106,7 +137,7 @@ func (s *Service) newApproval(f *intakeFacts, d *draft, i int, p prepared, r rul
 		operationKey: operationKey(d.key.Tenant, id, p.tool.Name, p.target), target: p.target, targetVersion: c.in.TargetVersion,
 		rule: rule.Name, ruleWhy: r.match.Why, configRevision: f.revision, requester: d.in.Requester, appStateVersion: d.in.AppStateVersion,
 		sdkFormat: d.in.Format, sdkVersion: d.in.SDKVersion, sdkSchema: d.schema, agentRevision: d.in.AgentRevision, snapshot: p.snapshot,
-		createdAt: f.now, decideBy: r.decide, expiresAt: r.decide, executeWithin: rule.ExecuteWithin, replacesID: f.replaced[p.tool.Name], status: Pending, version: 1,
+		createdAt: f.now, decideBy: r.decide, expiresAt: r.decide, executeWithin: rule.ExecuteWithin, replacesID: replaces, status: Pending, version: 1,
 		scope: scopeOf(rule, p.tool.Kind, c.args.Readable()),
 	}
 	salt := newSalt()
@@ -280,14 +311,18 @@ func (w *composed) queue(b *pgx.Batch) error {
 	return nil
 }
 
-func (w *composed) wake(s *Service) {
+func (w *composed) wake(ctx context.Context, s *Service, now time.Time) {
 	for _, n := range w.fresh {
+		s.requested(ctx, n)
 		if len(n.items) > 0 {
 			s.woke(n.items)
 		}
 	}
 	for i, t := range w.decided {
 		s.wake(t, w.results[i])
+		if w.results[i].hit {
+			s.account(ctx, t, now)
+		}
 	}
 	if w.open == 0 {
 		s.woke([]OutboxItem{{ID: w.resume, Kind: OutboxResume, Subject: w.pauseID}})

@@ -153,55 +153,6 @@ func (s *Service) openOf(ctx context.Context, tenant string) ([]ID, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[ID])
 }
 
-// Impact lists the waiting approvals that a configuration would block if it were applied, with the reason, and writes nothing.
-func (s *Service) Impact(ctx context.Context, t *rules.Tenant) (map[Reason][]View, error) {
-	ids, err := s.openOf(ctx, t.Name)
-	if err != nil {
-		return nil, err
-	}
-	out := map[Reason][]View{}
-	for _, id := range ids {
-		_, _, err := s.transition(ctx, s.clicks, id, want{payload: true}, func(f *facts) (*swap, error) {
-			if f.req.status != Pending && f.req.status != Approved {
-				return nil, nil
-			}
-			f.tenant = t
-			if why := s.blocked(f); why != "" {
-				out[why] = append(out[why], f.view())
-			}
-			return nil, nil
-		})
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// blocked says why an approval could not go on under f.tenant, whoever decides.
-func (s *Service) blocked(f *facts) Reason {
-	if _, no := f.registered(executionCheck{}); no != nil {
-		return no.reason
-	}
-	args, ok, err := s.verified(f)
-	if err != nil || !ok {
-		return ReasonDigestMismatch
-	}
-	if f.req.unreadable != "" {
-		return ""
-	}
-	m, err := f.tenant.Match(f.input(args.Value))
-	if err != nil || m.Rule.Do == rules.Deny || f.req.scope.Auto && m.Rule.Do != rules.Allow {
-		return ReasonPolicyChanged
-	}
-	if f.req.status == Approved {
-		if _, v := f.authorised(args); v != nil && v.end != "" {
-			return v.reason
-		}
-	}
-	return ""
-}
-
 // ActiveTenant gives the active configuration and its revision.
 func (s *Service) ActiveTenant(ctx context.Context, tenant string) (*rules.Tenant, int64, error) {
 	return s.activeTenant(ctx, s.clicks, tenant, true)

@@ -32,7 +32,7 @@ func (s *Service) cover(f *intakeFacts, d *draft, i int, p prepared) (ruled, err
 		}
 		if d.in.Requester != "" {
 			if stale := f.unread(d.in.Requester, decideAge); len(stale) > 0 {
-				return ruled{}, &staleDirectory{groups: stale, refusal: refuse(CodeUnknownRequester, "the groups that the rules look at cannot be read right now; send the intake again")}
+				return ruled{}, &staleDirectory{groups: stale, users: []string{slackUser(d.in.Requester)}, refusal: refuse(CodeUnknownRequester, "the groups that the rules look at cannot be read right now; send the intake again")}
 			}
 			in.Requester = rules.RequesterInput{ID: d.in.Requester, Groups: f.groupsOf(slackUser(d.in.Requester))}
 		}
@@ -75,16 +75,16 @@ func (f *intakeFacts) requester(d *draft, rule *rules.Rule) error {
 		return nil
 	}
 	user := slackUser(d.in.Requester)
-	unknown := refuse(CodeUnknownRequester, "run.requester must be slack:U… of an active person of the tenant's workspace")
+	unknown := refuse(CodeUnknownRequester, "run.requester must be slack:U… of a full, active member of the tenant's own workspace: guests, outsiders and bots don't count")
 	unknown.Pointer = "/run/requester"
 	if user == "" {
 		return unknown
 	}
-	p, ok := f.users[user]
-	if !ok || f.now.Sub(p.syncedAt) > decideAge {
+	switch f.eligible(user, decideAge) {
+	case "":
+	case DenyUncheckable:
 		return &staleDirectory{users: []string{user}, refusal: unknown}
-	}
-	if p.deleted || p.bot || p.invited || p.team != f.tenant.Slack.Team || f.blocked[user] {
+	default:
 		return unknown
 	}
 	if rule.Requesters == nil {
@@ -133,6 +133,9 @@ func (f *intakeFacts) reachable(d *draft, i int, rule *rules.Rule) error {
 		if row, ok := f.groups[g]; !ok || f.now.Sub(row.syncedAt) > decideAge {
 			return &staleDirectory{groups: rule.Reviewers.Groups, refusal: r}
 		}
+	}
+	if len(rule.Reviewers.Groups) > 0 { // a member who is not mirrored yet counted as nobody
+		return &staleDirectory{members: rule.Reviewers.Groups, refusal: r}
 	}
 	return r
 }

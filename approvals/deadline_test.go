@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -151,8 +152,66 @@ func TestAmbiguousDecisionIsReadBack(t *testing.T) {
 	if !again.Applied || again.View.Version != r.View.Version || again.View.Status != Approved {
 		t.Fatalf("read back %v %s", again.Applied, again.View)
 	}
+	// What is read back tells all that the first answer would have: the votes of a quorum, an edit's child.
+	for verb, c := range map[Verb]struct {
+		tool, arguments, user string
+		change                func(*DecideRequest)
+	}{
+		Approve: {"issue_refund", bigRefund, dave, func(*DecideRequest) {}},
+		Edit:    {"issue_refund", bigRefund, erin, func(rq *DecideRequest) { rq.Arguments = []byte(`{"order":"ORD-18472","amount":99,"currency":"USD"}`) }},
+		Reject:  {"send_mail", mail, alice, func(rq *DecideRequest) { rq.Reason = "no" }},
+	} {
+		v := w.propose(c.tool, c.arguments)
+		rq := w.click(v.ApprovalID, c.user, verb, c.change)
+		first, err := w.s.Decide(w.ctx, rq)
+		w.must(err)
+		back, err := w.s.decidedBy(w.ctx, rq)
+		w.must(err)
+		told := func(r Ruling) string {
+			var votes []string
+			for _, v := range r.View.Votes {
+				votes = append(votes, v.By+" "+v.Decision+" "+v.Reason)
+			}
+			child := "none"
+			if r.Child != nil {
+				child = r.Child.ApprovalID.String() + " " + r.Child.Digest
+			}
+			return fmt.Sprint(r.Applied, r.View.ApprovalID, r.View.Status, r.View.Version, votes, child, r.View.DecidedBy, r.View.Now.IsZero())
+		}
+		if told(first) != told(back) || len(first.View.Votes) != 1 || (first.Child != nil) != (verb == Edit) {
+			t.Errorf("%s: told %s\nread back %s", verb, told(first), told(back))
+		}
+	}
 	// The same request again is one vote.
 	if r, err = w.s.Decide(w.ctx, rq); err != nil || r.Applied || r.Denial.Kind != DenyDecided {
 		t.Fatalf("the same decision twice: %v %+v", err, r.Denial)
 	}
+}
+
+// The claim's swap carries the deadline itself, and no reservation stays behind when it misses (I2, I7).
+func TestDeadlineBetweenTheBatchesOfAClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	id := w.approved("send_mail")
+	w.people()
+	w.exec(`UPDATE approval_request SET expires_at = clock_timestamp() + interval '2 seconds' WHERE approval_id = $1`, id)
+	between := 0
+	pool := w.open("claim", 1, &interrupted{between: func() {
+		between++
+		w.until("the deadline has passed", func() bool {
+			return one[bool](w, `SELECT clock_timestamp() > expires_at FROM approval_request WHERE approval_id = $1`, id)
+		})
+	}})
+	c, err := New(Options{Clicks: pool, Intake: pool, Work: pool, Sealer: w.s.sealer, Directory: w.dir}).Claim(w.ctx, id, ClaimOptions{Holder: "worker-1"})
+	w.must(err)
+	if c.Go || c.Why != "moved" || between != 1 {
+		t.Fatalf("claimed after the deadline: %s", c)
+	}
+	if n := one[int](w, `SELECT count(*) FROM idempotency_ledger`); n != 0 || w.row(id).Status != Approved {
+		t.Fatalf("%d ledger rows stay behind, it is %s", n, w.row(id).Status)
+	}
+	w.due(id)
+	w.sweep()
+	w.want(id, Expired, ReasonExecuteExpired)
 }

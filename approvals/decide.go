@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -26,16 +27,22 @@ import (
 // A refusal is a Ruling with a Denial: nothing changed, the refusal is audited, and the row tells who was faster (I8).
 func (s *Service) Decide(ctx context.Context, rq DecideRequest) (Ruling, error) {
 	started := time.Now()
+	rq.Reason = said(rq.Reason)
 	r, err := s.decide(ctx, rq)
 	if errors.Is(err, errAmbiguous) {
-		r, err = s.decidedBy(ctx, rq)
+		if r, err = s.decidedBy(ctx, rq); err == nil {
+			s.metrics.Decided(string(rq.Verb))
+			if r.View.Status != Pending {
+				s.metrics.PendingAge(r.View.Now.Sub(r.View.CreatedAt))
+			}
+		}
 	}
 	if err == nil {
 		s.metrics.ClickLatency(time.Since(started))
 		if r.Denial != nil {
 			s.metrics.Refused(string(r.Denial.Kind))
-		} else {
-			s.metrics.Decided(string(rq.Verb))
+			s.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelInfo, "decision refused", r.View.LogIDs(), slog.String("tenant", r.View.Tenant),
+				slog.String("by", string(SlackActor(rq.By.UserID))), slog.String("verb", string(rq.Verb)), slog.String("why", string(r.Denial.Kind)))
 		}
 	}
 	return r, err
@@ -79,10 +86,9 @@ func (s *Service) decide(ctx context.Context, rq DecideRequest) (Ruling, error) 
 	s.wake(j.swap, done)
 	if j.child != nil {
 		s.woke(j.child.items)
+		s.requested(ctx, j.child)
 	}
-	if j.swap.to != Pending {
-		s.metrics.PendingAge(f.now.Sub(f.req.createdAt))
-	}
+	s.account(ctx, j.swap, f.now)
 	return j.ruling(f, rq, done), nil
 }
 
@@ -100,7 +106,7 @@ func deny(kind DenialKind, detail string) judgement {
 // judge decides from locked facts. It reads nothing from the database.
 func (s *Service) judge(f *facts, rq DecideRequest) (judgement, error) {
 	r, user := f.req, rq.By.UserID
-	if d := f.bound(rq); d != "" {
+	if d := f.bound(rq.Button, rq.Channel, rq.MessageTS); d != "" {
 		return deny(d, ""), nil
 	}
 	if rq.By.TeamID != f.tenant.Slack.Team {
@@ -146,7 +152,10 @@ func (s *Service) judge(f *facts, rq DecideRequest) (judgement, error) {
 	if d := f.excluded(user, rule); d == DenyRequester || d == DenyEditor && rq.Verb == Approve {
 		return deny(d, ""), nil
 	}
-	if slices.ContainsFunc(f.votes, func(v Vote) bool { return v.By == "slack:"+user }) {
+	if i := slices.IndexFunc(f.votes, func(v Vote) bool { return v.By == "slack:"+user }); i >= 0 {
+		if f.votes[i].Void {
+			return deny(DenyVoteVoid, ""), nil
+		}
 		return deny(DenyAlreadyVoted, ""), nil
 	}
 	vote := &voteRow{id: rq.DecisionID, by: SlackActor(user), verb: rq.Verb, authorised: g, reason: rq.Reason}
@@ -163,17 +172,12 @@ func (s *Service) judge(f *facts, rq DecideRequest) (judgement, error) {
 	return deny(DenyVerb, ""), nil
 }
 
-// bound holds the click to the stored card: MAC, channel and message. A forwarded card decides nothing.
-func (f *facts) bound(rq DecideRequest) DenialKind {
-	switch {
-	case f.card == nil || !rq.Button.genuine(f.card.macKey, rq.Channel) || rq.Channel != f.card.channel:
-		return DenyTampered
-	case f.card.messageTS == "":
-		return DenyNotYet
-	case rq.MessageTS != f.card.messageTS:
+// bound holds the click to the stored card. A forwarded card decides nothing.
+func (f *facts) bound(b Button, channel, message string) DenialKind {
+	if f.card == nil {
 		return DenyTampered
 	}
-	return ""
+	return b.bound(f.card.macKey, f.card.channel, f.card.messageTS, channel, message)
 }
 
 // reviewers are the people of the current rule; where it names none any more (allow), those the request was made with.
@@ -187,6 +191,11 @@ func (f *facts) reviewers(rule *rules.Rule) rules.Reviewers {
 // ruleNow is the rule that covers the approval under the active configuration; nil when none does any more, or it denies. The
 // arguments are opened only where a condition must see them again.
 func (s *Service) ruleNow(f *facts) (*rules.Rule, canon.Arguments, error) {
+	return s.ruleOver(f, func() (canon.Arguments, bool, error) { return s.verified(f) })
+}
+
+// ruleOver is ruleNow with a way to open the arguments.
+func (s *Service) ruleOver(f *facts, open func() (canon.Arguments, bool, error)) (*rules.Rule, canon.Arguments, error) {
 	if f.req.unreadable != "" {
 		return f.tenant.Unreadable(), canon.Arguments{}, nil
 	}
@@ -196,7 +205,7 @@ func (s *Service) ruleNow(f *facts) (*rules.Rule, canon.Arguments, error) {
 		}
 		return nil, canon.Arguments{}, fmt.Errorf("%w: rule of %s", ErrCorrupt, f.req.id)
 	}
-	args, ok, err := s.verified(f)
+	args, ok, err := open()
 	if err != nil || !ok {
 		return nil, args, errors.Join(err, digestFault(ok, f.req.id))
 	}
@@ -272,12 +281,11 @@ func (f *facts) executeBy(rule *rules.Rule) time.Time {
 }
 
 func (f *facts) reject(rq DecideRequest, vote *voteRow) judgement {
-	reason := strings.TrimSpace(rq.Reason)
-	if reason == "" {
+	if rq.Reason == "" {
 		return deny(DenyReason, "")
 	}
 	w := f.req.moves(Rejected, "decision.rejected", vote.by, rq.Surface)
-	w.before, w.vote, w.config, w.decided, w.message, w.settle = true, vote, f.revision, vote.by, reason, true
+	w.before, w.vote, w.config, w.decided, w.message, w.settle = true, vote, f.revision, vote.by, rq.Reason, true
 	w.outbox = []string{OutboxCard}
 	w.detail = map[string]any{"digest": shortDigest(f.req.digest), "via": vote.authorised}
 	return judgement{swap: w}

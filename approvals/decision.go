@@ -25,6 +25,7 @@ const (
 	SurfaceCard    Surface = "card"
 	SurfaceModal   Surface = "modal"
 	SurfaceCommand Surface = "command"
+	SurfaceHome    Surface = "home"
 	SurfaceCLI     Surface = "cli"
 	SurfaceAPI     Surface = "api"
 	SurfaceSystem  Surface = "system"
@@ -69,6 +70,7 @@ const (
 	DenyRequester     DenialKind = "is_requester"   // a requester doesn't decide on their own call
 	DenyEditor        DenialKind = "is_editor"      // an editor doesn't approve their own edit
 	DenyAlreadyVoted  DenialKind = "already_voted"  // one vote a person
+	DenyVoteVoid      DenialKind = "vote_void"      // one vote a person, and a block voided this one: a lifted block gives no second
 	DenyDecided       DenialKind = "decided"        // somebody was faster, or it ended; View has who and when
 	DenyExpired       DenialKind = "expired"        // at or after decide_by
 	DenyChanged       DenialKind = "changed"        // the digest on the card is not the row's: the card is repainted
@@ -81,6 +83,13 @@ const (
 	DenyPolicy        DenialKind = "policy"         // the current configuration no longer takes this decision
 	DenyReason        DenialKind = "reason_missing" // reject without a reason, respond without an answer
 )
+
+// DenialKinds lists every kind of denial.
+var DenialKinds = []DenialKind{
+	DenyNotReviewer, DenyIneligible, DenyBlocked, DenyRequester, DenyEditor, DenyAlreadyVoted,
+	DenyVoteVoid, DenyDecided, DenyExpired, DenyChanged, DenyTampered, DenyNotYet,
+	DenyUncheckable, DenyVerb, DenyEditInvalid, DenyEditUnchanged, DenyPolicy, DenyReason,
+}
 
 // Denial is why, with what a person needs to go on. No argument value is in it.
 type Denial struct {

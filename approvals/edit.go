@@ -96,8 +96,8 @@ func (f *facts) couldDecide(rule *rules.Rule, editors []string) bool {
 	for _, u := range rule.Reviewers.Users {
 		could[u] = true
 	}
-	for m, team := range f.pool {
-		if slices.Contains(rule.Reviewers.Groups, m.group) && f.groups[m.group].enabled && team == f.tenant.Slack.Team {
+	for m, p := range f.pool {
+		if slices.Contains(rule.Reviewers.Groups, m.group) && f.groups[m.group].enabled && p.team == f.tenant.Slack.Team {
 			could[m.user] = true
 		}
 	}

@@ -36,6 +36,14 @@ const (
 	CodeForbidden          Code = "forbidden" // 403 at claim only: authority is gone; Reason says why
 )
 
+// Codes lists every code of a refusal.
+var Codes = []Code{
+	CodeUnauthorized, CodeInvalidRequest, CodeUnknownTool, CodeToolNotAllowed, CodeNoRule, CodeRuleError,
+	CodeSchemaMismatch, CodeNoQuorumPossible, CodeRequesterRequired, CodeUnknownRequester, CodeVersionUnsupported, CodeIntakeClosed,
+	CodeStateMismatch, CodeStandingApproval, CodeSecretInState, CodeStateTooLarge, CodeTooManyOpen, CodeDifferentArguments,
+	CodeNotFound, CodeConflict, CodeNotExecutable, CodeRateLimited, CodeForbidden,
+}
+
 // Refusal is a clear no to an agent: what is wrong and what to do next, without any argument, state or secret.
 type Refusal struct {
 	Code       Code
@@ -94,4 +102,6 @@ var (
 	ErrStale       = errors.New("the lease is over: another holder has the operation now")  // I16: a stale holder's write changed 0 rows
 	ErrCorrupt     = errors.New("a stored row does not match its digest or cannot be read") // fail closed
 	ErrNotAdmin    = errors.New("only an admin of the tenant may do that")
+	// ErrUncheckable says that people or groups are not mirrored well enough to tell whether somebody is an admin: nothing was done (I4).
+	ErrUncheckable = errors.New("whether this person is an admin cannot be checked yet")
 )

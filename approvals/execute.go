@@ -19,6 +19,8 @@ type Lease struct {
 	Tenant string
 	Token  uuid.UUID
 	Epoch  int64
+	// Retention is how long after the first attempt its receiver knows the operation key; no renewal goes beyond it (I19). 0: no key.
+	Retention time.Duration
 }
 
 // Claim is a worker's answer from the ledger.
@@ -29,9 +31,12 @@ type Claim struct {
 
 	Lease          Lease
 	LeaseExpiresAt time.Time
+	Taken          time.Time // on this process's clock: no later than the lease's beginning on the database's
 	Tenant         *rules.Tenant
 	Tool           *rules.Tool
 	OperationKey   string
+	RunID          string
+	ToolCallID     string
 	Arguments      canon.Arguments
 	TargetVersion  string
 	Attempt        int
@@ -87,7 +92,7 @@ func (s *Service) Claim(ctx context.Context, id ID, o ClaimOptions) (Claim, erro
 // renew refreshes what a claim found too old (60 s), once. When that fails, the claim's second look holds the approval (I4).
 func (s *Service) renew(ctx context.Context, id ID, old *stale) {
 	if err := s.directory.Fresh(ctx, old.tenant, old.groups, old.users, claimAge/2); err != nil {
-		s.log.WarnContext(ctx, "the directory could not be refreshed; the approval is held", "approval", id, "error", err)
+		s.log.WarnContext(ctx, "the directory could not be refreshed; the approval is held", LogIDs(id, "", "", ""), "error", err)
 	}
 }
 
@@ -141,6 +146,7 @@ func (s *Service) claimStep(ctx context.Context, id ID, w want, decide func(*fac
 	if st.reserve != nil {
 		b.Queue(sqlMustClaim, id, f.req.version+1)
 	}
+	st.claim.Taken = time.Now()
 	err = finish(ctx, c.Conn(), b)
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "22012" {
 		return Claim{Why: "moved"}, false, nil // rolled back, the reservation with it
@@ -153,33 +159,12 @@ func (s *Service) claimStep(ctx context.Context, id ID, w want, decide func(*fac
 		return Claim{Why: "moved"}, false, nil
 	}
 	s.wake(st.swap, out)
-	s.account(st)
+	s.account(ctx, st.swap, f.now)
 	return st.claim, true, nil
 }
 
 // Fails the transaction when the swap did not claim (its deadline passed under our own lock), so that no reservation stays behind.
 var sqlMustClaim = statement(`SELECT 1 / count(*)::integer FROM approval_request WHERE approval_id = $1 AND status = 'executing' AND version = $2`)
-
-// account counts what a step did.
-func (s *Service) account(st step) {
-	switch st.swap.to {
-	case Expired:
-		s.metrics.Expired()
-		s.metrics.Decided(string(Expired))
-	case Uncertain:
-		if st.swap.from[0] != Uncertain {
-			s.metrics.Uncertain()
-		}
-	}
-	if why := st.swap.reason; why != "" {
-		s.metrics.Blocked(why)
-		if why == ReasonDigestMismatch {
-			s.metrics.DigestMismatch()
-		}
-	} else if st.swap.held != "" {
-		s.metrics.Blocked(st.swap.held)
-	}
-}
 
 // step is one move of a claim: what to write, and what to tell the claimant.
 type step struct {
@@ -292,7 +277,7 @@ func (f *facts) run(who claimant, rule *rules.Rule, args canon.Arguments, lookup
 			lease += tool.HTTP.Timeout
 		}
 	}
-	until := f.now.Add(lease)
+	until := f.known(tool, f.now.Add(lease))
 	res := &reservation{lineage: r.lineageID, approval: r.id, key: r.operationKey, token: uuid.New(), epoch: 1, holder: who.holder, attempt: who.attempt, lease: until, attempts: 1, lookup: lookup}
 	w := r.moves(Executing, "execution.claimed", who.actor, who.surface)
 	w.before = !lookup // not at or after execute_by, however long the statement took; a lookup has no effect
@@ -308,10 +293,22 @@ func (f *facts) run(who claimant, rule *rules.Rule, args canon.Arguments, lookup
 	w.outbox = []string{OutboxCard}
 	w.detail = map[string]any{"attempt": res.attempts, "epoch": res.epoch, "holder": who.holder, "lookup": lookup, "operation_key": r.operationKey}
 	return step{reserve: res, swap: w, claim: Claim{
-		Go: !lookup, LookupFirst: lookup, Lease: Lease{ID: r.id, Tenant: r.tenant, Token: res.token, Epoch: res.epoch}, LeaseExpiresAt: until, Tenant: f.tenant, Tool: tool,
-		OperationKey: r.operationKey, Arguments: args, TargetVersion: r.targetVersion, Attempt: res.attempts, FirstAttempt: f.ledger == nil,
+		Go: !lookup, LookupFirst: lookup, Lease: Lease{ID: r.id, Tenant: r.tenant, Token: res.token, Epoch: res.epoch, Retention: tool.KeyRetention()}, LeaseExpiresAt: until, Tenant: f.tenant, Tool: tool,
+		OperationKey: r.operationKey, RunID: r.runID, ToolCallID: r.toolCallID, Arguments: args, TargetVersion: r.targetVersion, Attempt: res.attempts, FirstAttempt: f.ledger == nil,
 		Deadline: r.expiresAt, Waited: f.waited(),
 	}}
+}
+
+// known cuts a lease to the time for which the receiver knows the operation's key (I19).
+func (f *facts) known(tool *rules.Tool, until time.Time) time.Time {
+	if tool.KeyRetention() == 0 {
+		return until
+	}
+	first := f.now
+	if f.ledger != nil && f.ledger.firstSentAt != nil {
+		first = *f.ledger.firstSentAt
+	}
+	return earlier(until, first.Add(tool.KeyRetention()))
 }
 
 // waited is how long the decision has been taken.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,13 +45,15 @@ var (
 		ORDER BY g.group_id FOR SHARE`)
 	sqlReadGroups = statement(`SELECT g.group_id, g.handle, g.enabled, g.synced_at FROM slack_group g
 		WHERE g.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)`)
+	// Locks the groups that conditions ask for, whether or not the requester is in them: "not in it" must not change either.
+	sqlShareNamed  = statement(`SELECT g.group_id FROM slack_group g WHERE g.tenant_id = $1 AND g.group_id = ANY ($2) ORDER BY g.group_id FOR SHARE`)
 	sqlReadMembers = statement(`SELECT m.group_id, m.user_id FROM slack_group_member m
 		WHERE m.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1) AND (m.user_id = ANY ($2)
 			OR m.user_id = (SELECT substr(requester, 7) FROM approval_request WHERE approval_id = $1)
 			OR m.user_id IN (SELECT substr(reviewer, 7) FROM approval_decision WHERE approval_id = $1))`)
-	sqlReadVotes = statement(`SELECT reviewer, decision, digest, reason, decided_at FROM approval_decision WHERE approval_id = $1 ORDER BY decided_at, reviewer`)
+	sqlReadVotes = statement(`SELECT d.reviewer, d.decision, d.digest, d.reason, d.decided_at, ` + voidVote + ` FROM approval_decision d WHERE d.approval_id = $1 ORDER BY d.decided_at, d.reviewer`)
 	sqlReadCard  = statement(`SELECT channel, coalesce(message_ts, ''), mac_key FROM card WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
-	sqlReadStops = statement(`SELECT 'block', b.user_id FROM blocked_user b WHERE b.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)
+	sqlReadStops = statement(`SELECT 'block', b.user_id FROM blocked_user b WHERE b.active AND b.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)
 		UNION ALL SELECT s.scope, s.name FROM suspension s WHERE s.active AND s.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)
 		UNION ALL SELECT 'key', k.id FROM api_key k WHERE k.id = (SELECT api_key_id FROM approval_request WHERE approval_id = $1) AND k.revoked_at IS NULL
 			AND (k.tools IS NULL OR (SELECT tool_name FROM approval_request WHERE approval_id = $1) = ANY (k.tools))`)
@@ -63,11 +66,15 @@ var (
 	sqlReadBlob = statement(`SELECT b.format, b.sealed, root.arguments_digest, b.pause_id::text FROM approval_request r
 		JOIN run_pause p ON p.pause_id = r.pause_id JOIN run_state_blob b ON b.blob_id = p.blob_id
 		JOIN approval_request root ON root.approval_id = r.lineage_id WHERE r.approval_id = $1`)
-	sqlReadPool = statement(`SELECT m.group_id, m.user_id, u.team_id FROM slack_group_member m JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
+	sqlReadPool = statement(`SELECT m.group_id, m.user_id, coalesce(u.team_id, ''), coalesce(u.synced_at, 'epoch') FROM slack_group_member m LEFT JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
 		WHERE m.tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)
-			AND NOT (u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger) LIMIT 2000`)
+			AND NOT coalesce(u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger, false) LIMIT 2000`)
 	sqlClock = statement(`SELECT clock_timestamp()`)
 )
+
+// voidVote says of a decision d that a block voided it: its person is blocked, or was after it. A lifted block revives no vote.
+const voidVote = `EXISTS (SELECT 1 FROM blocked_user b JOIN approval_request q ON q.tenant_id = b.tenant_id
+	WHERE q.approval_id = d.approval_id AND d.reviewer = 'slack:' || b.user_id AND (b.active OR d.decided_at <= b.at))`
 
 // person is one mirrored Slack user.
 type person struct {
@@ -114,7 +121,7 @@ type facts struct {
 	result                   []byte
 	blob                     *blobRow
 	siblings                 *time.Time
-	pool                     map[membership]string // to the person's team
+	pool                     map[membership]person // of whom only the team and the age are read; no team: not mirrored
 	now                      time.Time
 }
 
@@ -160,7 +167,7 @@ func (s *Service) begin(ctx context.Context, c *pgx.Conn, id ID, w want) (*facts
 	b.Queue(sqlReadStops, id).Query(f.scanStops)
 	b.Queue(sqlReadSiblings, id).QueryRow(func(row pgx.Row) error { return row.Scan(&f.siblings) })
 	if w.key != "" {
-		b.Queue(sqlReadCaller, id, w.key).QueryRow(func(row pgx.Row) error { return noRows(row.Scan(&f.callerLive, &f.callerCovers)) })
+		b.Queue(sqlReadCaller, id, w.key).QueryRow(f.scanCaller)
 	}
 	if w.payload {
 		b.Queue(sqlReadPayload, id).QueryRow(func(row pgx.Row) error { return row.Scan(&f.payload, &f.result) })
@@ -176,7 +183,7 @@ func (s *Service) begin(ctx context.Context, c *pgx.Conn, id ID, w want) (*facts
 		})
 	}
 	if w.pool {
-		f.pool = map[membership]string{}
+		f.pool = map[membership]person{}
 		b.Queue(sqlReadPool, id).Query(f.scanPool)
 	}
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
@@ -195,7 +202,27 @@ func (s *Service) begin(ctx context.Context, c *pgx.Conn, id ID, w want) (*facts
 	}
 	f.tenant = tenant
 	s.active.Store(f.req.tenant, f.revision)
-	return f, nil
+	return f, f.shareConditions(ctx, c, people)
+}
+
+// shareConditions locks what only the configuration names: the groups of conditions over the requester's. It is one more round trip
+// for tenants that have such conditions, and reads the memberships and the clock again after the locks.
+func (f *facts) shareConditions(ctx context.Context, c *pgx.Conn, people []string) error {
+	asked := slices.DeleteFunc(conditionGroups(f.tenant), func(id string) bool { return f.groups[id].locked })
+	if len(asked) == 0 || slackUser(f.req.requester) == "" {
+		return nil
+	}
+	f.members = map[membership]bool{}
+	b := &pgx.Batch{}
+	b.Queue(sqlShareNamed, f.req.tenant, asked).Query(f.scanLocked)
+	b.Queue(sqlReadGroups, f.req.id).Query(f.scanGroups)
+	b.Queue(sqlReadMembers, f.req.id, people).Query(f.scanMembers)
+	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
+	return unavailable(c.SendBatch(ctx, b).Close())
+}
+
+func (f *facts) scanCaller(row pgx.Row) error {
+	return noRows(row.Scan(&f.callerLive, &f.callerCovers))
 }
 
 func (f *facts) scanUsers(rows pgx.Rows) error {
@@ -249,11 +276,11 @@ func scanMemberships(rows pgx.Rows, into map[membership]bool) error {
 func (f *facts) scanPool(rows pgx.Rows) error {
 	for rows.Next() {
 		var m membership
-		var team string
-		if err := rows.Scan(&m.group, &m.user, &team); err != nil {
+		p := person{}
+		if err := rows.Scan(&m.group, &m.user, &p.team, &p.syncedAt); err != nil {
 			return err
 		}
-		f.pool[m] = team
+		f.pool[m] = p
 	}
 	return rows.Err()
 }
@@ -261,7 +288,7 @@ func (f *facts) scanPool(rows pgx.Rows) error {
 func (f *facts) scanVotes(rows pgx.Rows) error {
 	for rows.Next() {
 		var v Vote
-		if err := rows.Scan(&v.By, &v.Decision, &v.Digest, &v.Reason, &v.At); err != nil {
+		if err := rows.Scan(&v.By, &v.Decision, &v.Digest, &v.Reason, &v.At, &v.Void); err != nil {
 			return err
 		}
 		f.votes = append(f.votes, v)
@@ -303,7 +330,7 @@ func unavailable(err error) error {
 	var pg *pgconn.PgError
 	var no *Refusal
 	switch {
-	case errors.Is(err, ErrNoConfig) || errors.Is(err, ErrUnavailable) || errors.As(err, &no):
+	case errors.Is(err, ErrNoConfig) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrListChanged) || errors.As(err, &no):
 		return err
 	case errors.As(err, &pg):
 		switch pg.Code {

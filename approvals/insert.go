@@ -36,7 +36,7 @@ WITH ok AS (
 	SELECT $2::uuid, $1::uuid, $3::text, $4::text, $5::text, $6::text, $7::uuid, $8::text[], $9::text[], $10::text, $11::uuid,
 		$12::uuid, $13::text, $14::text, $15::text, $16::text, $17::text, $18::text, $19::text, $20::text, $21::text, $22::text,
 		$23::json, $24::text, $25::text, $26::bigint, $27::text, $28::text, $29::text, $30::text, $31::text, $32::text,
-		$33::text, $34::json, $35::text[], $36::text, $37::uuid, $38::timestamptz, $39::interval, $38::timestamptz, 'pending', $49::timestamptz FROM ok
+		$33::text, $34::json, $35::text[], $36::text, $37::uuid, $38::timestamptz, $39::interval, $38::timestamptz, 'pending', $48::timestamptz FROM ok
 	RETURNING approval_id
 ), pay AS (
 	INSERT INTO approval_payload (approval_id, arguments) SELECT approval_id, $40::bytea FROM req
@@ -48,12 +48,13 @@ WITH ok AS (
 ), shown AS (
 	INSERT INTO card (card_id, tenant_id, approval_id, pause_id, channel, mac_key) SELECT $37::uuid, $3::text, approval_id, $7::uuid, $41::text, $42::bytea FROM req
 ), aud AS (
-	INSERT INTO audit_event (event_id, tenant_id, approval_id, pause_id, kind, to_status, actor, surface, detail)
-	SELECT $43::uuid, $3::text, approval_id, $7::uuid, 'approval.requested', 'pending', $44::text, $45::text, $46::json FROM req
+	INSERT INTO audit_event (tenant_id, approval_id, pause_id, kind, to_status, actor, surface, detail)
+	SELECT $3::text, approval_id, $7::uuid, 'approval.requested', 'pending', $43::text, $44::text, $45::json FROM req
+	RETURNING event_id, tenant_id
 ), unsealed AS (
-	INSERT INTO audit_unsealed (event_id, tenant_id) SELECT $43::uuid, $3::text FROM req
+	INSERT INTO audit_unsealed (event_id, tenant_id) SELECT event_id, tenant_id FROM aud
 )
-INSERT INTO outbox (outbox_id, kind, subject_id) SELECT x.id, x.kind, req.approval_id FROM req, unnest($47::uuid[], $48::text[]) AS x (id, kind)`)
+INSERT INTO outbox (outbox_id, kind, subject_id) SELECT x.id, x.kind, req.approval_id FROM req, unnest($46::uuid[], $47::text[]) AS x (id, kind)`)
 
 // queue adds the insertion to a batch.
 func (n *insertion) queue(b *pgx.Batch) { n.queueChild(b, ID{}) }
@@ -82,7 +83,7 @@ func (n *insertion) queueChild(b *pgx.Batch, parent ID) {
 		r.replacesID, r.tool, r.toolKind, r.toolRevision, r.executor, r.argumentsDigest, r.unreadable, r.digest, r.operationKey, r.target, r.targetVersion,
 		scope, r.rule, r.ruleWhy, r.configRevision, r.requester, r.appStateVersion, r.sdkFormat, r.sdkVersion, r.sdkSchema, r.agentRevision,
 		r.stateURI, r.snapshot, list(r.editors), r.editDiff, r.cardID, r.decideBy, r.executeWithin, n.payload, n.channel, n.macKey,
-		newV7(), string(n.actor), string(n.surface), detail, ids, n.outbox, r.createdAt)
+		string(n.actor), string(n.surface), detail, ids, n.outbox, r.createdAt)
 }
 
 // list is never NULL in an array column.

@@ -1,73 +1,16 @@
 package approvals
 
 import (
+	"errors"
 	"fmt"
+	"strings"
+	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-)
 
-// violations are queries that must give no row over any database that the core wrote, however the story went. Each row is the id
-// of what is wrong.
-var violations = []struct{ name, sql string }{
-	{"I1 one approval an effect", `SELECT l.lineage_id::text FROM idempotency_ledger l LEFT JOIN approval_request r ON r.approval_id = l.approval_id AND r.lineage_id = l.lineage_id
-		WHERE r.approval_id IS NULL`},
-	{"I1 one effect a lineage", `SELECT lineage_id::text FROM approval_request WHERE status IN ('executing', 'completed', 'uncertain') GROUP BY 1 HAVING count(*) > 1`},
-	{"I1 the operation key is the row's", `SELECT l.lineage_id::text FROM idempotency_ledger l JOIN approval_request r USING (approval_id) WHERE l.operation_key <> r.operation_key`},
-	{"I2 status and ledger agree", `SELECT r.approval_id::text || ' ' || r.status || ' ' || coalesce(l.state, '-') FROM approval_request r LEFT JOIN idempotency_ledger l USING (approval_id)
-		WHERE CASE r.status WHEN 'approved' THEN coalesce(l.state, 'failed_retryable') <> 'failed_retryable' WHEN 'executing' THEN coalesce(l.state, '') <> 'executing'
-			WHEN 'completed' THEN coalesce(l.state, '') <> 'succeeded' WHEN 'failed' THEN coalesce(l.state, '') <> 'failed_terminal' WHEN 'uncertain' THEN coalesce(l.state, '') <> 'uncertain'
-			ELSE coalesce(l.state, 'failed_terminal') <> 'failed_terminal' END`},
-	{"I2 no effect is proven", `SELECT l.lineage_id::text FROM idempotency_ledger l JOIN approval_request r USING (approval_id)
-		WHERE l.maybe_effect AND (l.state IN ('failed_retryable', 'succeeded') OR r.status IN ('approved', 'expired', 'revoked', 'migration_required'))`},
-	{"I6 votes are for the digest", `SELECT d.approval_id::text FROM approval_decision d JOIN approval_request r USING (approval_id) WHERE d.digest <> r.digest`},
-	{"I6 one final decision", `SELECT approval_id::text FROM approval_decision WHERE decision <> 'approve' GROUP BY 1 HAVING count(*) > 1`},
-	{"I6 the final decision is the status", `SELECT r.approval_id::text FROM approval_decision d JOIN approval_request r USING (approval_id)
-		WHERE d.decision = 'reject' AND r.status <> 'rejected' OR d.decision = 'edit' AND r.status <> 'edited' OR d.decision = 'respond' AND r.status <> 'responded'`},
-	{"I6 a quorum stands behind what was approved", `SELECT r.approval_id::text FROM approval_request r
-		WHERE EXISTS (SELECT 1 FROM audit_event e WHERE e.approval_id = r.approval_id AND e.to_status = 'approved' AND e.from_status = 'pending')
-			AND (SELECT count(*) FROM approval_decision d WHERE d.approval_id = r.approval_id AND d.decision = 'approve') < (r.operator_scope ->> 'quorum')::int`},
-	{"I6 votes are counted", `SELECT r.approval_id::text FROM approval_request r WHERE r.votes <> (SELECT count(*) FROM approval_decision d WHERE d.approval_id = r.approval_id AND d.decision = 'approve')`},
-	{"I7 no vote at or after decide_by", `SELECT d.approval_id::text FROM approval_decision d JOIN approval_request r USING (approval_id) WHERE d.decided_at >= r.decide_by AND d.reviewer LIKE 'slack:%'`},
-	{"I9 the audit is a chain", `SELECT approval_id::text FROM (SELECT approval_id, from_status, lag(to_status) OVER (PARTITION BY approval_id ORDER BY event_id) AS before
-		FROM audit_event WHERE to_status IS NOT NULL) e WHERE from_status IS DISTINCT FROM before`},
-	{"I9 the audit ends at the row", `SELECT r.approval_id::text FROM approval_request r WHERE r.status <> (SELECT e.to_status FROM audit_event e
-		WHERE e.approval_id = r.approval_id AND e.to_status IS NOT NULL ORDER BY e.event_id DESC LIMIT 1)`},
-	{"I10 an edit has its child", `SELECT p.approval_id::text FROM approval_request p LEFT JOIN approval_request c ON c.approval_id = p.child_id AND c.parent_id = p.approval_id
-		WHERE p.status = 'edited' AND (c.approval_id IS NULL OR c.lineage_id <> p.lineage_id OR c.digest = p.digest OR c.arguments_digest = p.arguments_digest
-			OR c.tool_name <> p.tool_name OR c.decide_by > p.decide_by OR c.call_path <> p.call_path OR c.tool_call_id <> p.tool_call_id)`},
-	{"I10 a child has its parent", `SELECT c.approval_id::text FROM approval_request c LEFT JOIN approval_request p ON p.approval_id = c.parent_id
-		WHERE c.parent_id IS NOT NULL AND (p.status IS DISTINCT FROM 'edited' OR p.child_id <> c.approval_id)`},
-	{"I13 an opaque tool is dispatched once", `SELECT r.approval_id::text FROM approval_request r WHERE r.tool_name IN ('send_mail', 'run_script') AND
-		(SELECT count(*) FILTER (WHERE e.kind = 'execution.claimed') - count(*) FILTER (WHERE e.kind = 'execution.retry') FROM audit_event e WHERE e.approval_id = r.approval_id) > 1`},
-	{"I16 the epoch counts the claims", `SELECT l.lineage_id::text FROM idempotency_ledger l LEFT JOIN (SELECT r.lineage_id, count(*) AS n FROM audit_event e JOIN approval_request r USING (approval_id)
-		WHERE e.kind = 'execution.claimed' GROUP BY 1) c USING (lineage_id) WHERE l.epoch <> coalesce(c.n, 0)`},
-	{"I20 a result is stored with its success", `SELECT r.approval_id::text FROM approval_request r JOIN approval_payload p USING (approval_id) WHERE (r.status IN ('completed', 'responded')) <> (p.result IS NOT NULL)`},
-	{"I20 nothing is told before its calls are settled", `SELECT m.pause_id::text FROM resume_message m JOIN run_call n USING (pause_id) JOIN approval_request r USING (approval_id) JOIN run_pause p ON p.pause_id = m.pause_id
-		WHERE p.superseded_at IS NULL AND NOT r.settled`},
-	{"I20 told with a message", `SELECT p.pause_id::text FROM run_pause p LEFT JOIN resume_message m USING (pause_id) WHERE p.told_at IS NOT NULL AND m.pause_id IS NULL`},
-	{"I22 nothing crosses tenants", `SELECT r.approval_id::text FROM approval_request r LEFT JOIN approval_open o USING (approval_id) JOIN card c ON c.card_id = r.card_id JOIN run_pause p ON p.pause_id = r.pause_id
-		LEFT JOIN run_state_blob b ON b.blob_id = p.blob_id JOIN api_key k ON k.id = r.api_key_id
-		WHERE o.tenant_id <> r.tenant_id OR c.tenant_id <> r.tenant_id OR p.tenant_id <> r.tenant_id OR p.agent <> r.agent OR p.run_id <> r.run_id OR b.tenant_id <> r.tenant_id OR k.tenant_id <> r.tenant_id`},
-	{"I22 the audit is the tenant's", `SELECT e.event_id::text FROM audit_event e JOIN approval_request r USING (approval_id) WHERE e.tenant_id <> r.tenant_id`},
-	{"I25 a version is an audit row", `SELECT r.approval_id::text || ' v' || r.version FROM approval_request r
-		WHERE r.version <> (SELECT count(*) FROM audit_event e WHERE e.approval_id = r.approval_id AND e.to_status IS NOT NULL)`},
-	{"I26 every event is sealed or waits for it", `SELECT e.event_id::text FROM audit_event e LEFT JOIN audit_unsealed u USING (event_id) LEFT JOIN audit_seal s ON s.event_id = e.event_id
-		WHERE u.event_id IS NULL AND s.event_id IS NULL`},
-	{"open is what is not over", `SELECT coalesce(r.approval_id, o.approval_id)::text || ' ' || coalesce(r.status, '-') || ' ' || coalesce(o.wait, '-') FROM approval_request r FULL JOIN approval_open o USING (approval_id)
-		WHERE CASE WHEN r.status = 'pending' THEN coalesce(o.wait, '') <> 'decision' WHEN r.status = 'approved' THEN coalesce(o.wait, '') NOT IN ('execution', 'agent', 'retry', 'held')
-			WHEN r.status = 'executing' THEN coalesce(o.wait, '') <> 'lease' WHEN r.status = 'uncertain' THEN coalesce(o.wait, '') <> 'evidence' ELSE o.wait IS NOT NULL END`},
-	{"held is shown while it is waited for", `SELECT o.approval_id::text FROM approval_open o JOIN approval_request r USING (approval_id) WHERE o.wait = 'held' AND r.held IS NULL OR r.held IS NOT NULL AND o.wait NOT IN ('held', 'agent', 'lease')`},
-	{"settled is terminal, or the agent's", `SELECT r.approval_id::text || ' ' || r.status FROM approval_request r JOIN run_pause p USING (pause_id) WHERE r.settled <> (
-			r.status IN ('rejected', 'responded', 'expired', 'revoked', 'migration_required', 'completed', 'failed')
-			OR r.executor = 'agent' AND r.status IN ('approved', 'executing', 'uncertain')) AND r.reason_code IS DISTINCT FROM 'superseded'`},
-	{"a pause counts its calls", `SELECT p.pause_id::text || ' says ' || p.open_calls FROM run_pause p WHERE p.superseded_at IS NULL
-		AND p.open_calls <> (SELECT count(*) FROM run_call n JOIN approval_request r USING (approval_id) WHERE n.pause_id = p.pause_id AND NOT r.settled)`},
-	{"a pause closes at zero", `SELECT p.pause_id::text FROM run_pause p WHERE (p.closed_at IS NOT NULL) <> (p.open_calls = 0)`},
-	{"a call is named once", `SELECT n.approval_id::text FROM run_call n JOIN approval_request r USING (approval_id) JOIN run_pause p ON p.pause_id = n.pause_id
-		WHERE p.superseded_at IS NULL AND (r.status = 'edited' OR r.pause_id <> n.pause_id)`},
-	{"what was superseded is not told", `SELECT pause_id::text FROM run_pause WHERE superseded_at IS NOT NULL AND next_try_at IS NOT NULL`},
-	{"an outbox row has a subject", `SELECT o.outbox_id::text FROM outbox o WHERE NOT EXISTS (SELECT 1 FROM approval_request WHERE approval_id = o.subject_id) AND NOT EXISTS (SELECT 1 FROM run_pause WHERE pause_id = o.subject_id)`},
-}
+	"github.com/holdpoint/holdpoint/approvals/invariants"
+)
 
 // check holds the whole database to the invariants, and every approval's digests to its sealed bytes.
 func (w *world) check() {
@@ -77,21 +20,10 @@ func (w *world) check() {
 	}
 }
 
-func (w *world) broken() (out []string) {
-	if _, err := w.db.Exec(w.ctx, `ANALYZE`); err != nil {
+func (w *world) broken() []string {
+	out, err := invariants.Broken(w.ctx, w.db)
+	if err != nil {
 		return []string{err.Error()}
-	}
-	for _, v := range violations {
-		rows, err := w.db.Query(w.ctx, v.sql)
-		if err == nil {
-			var ids []string
-			if ids, err = pgx.CollectRows(rows, pgx.RowTo[string]); len(ids) > 0 {
-				out = append(out, fmt.Sprintf("violated: %s: %v", v.name, ids))
-			}
-		}
-		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %v", v.name, err))
-		}
 	}
 	return append(out, w.undigested()...)
 }
@@ -133,4 +65,104 @@ func (w *world) undigested() (out []string) {
 		out = append(out, err.Error())
 	}
 	return out
+}
+
+// Each query sees its fault: a database after a story in which all is well, spoilt in one place. A query that none of these can
+// break would prove nothing.
+func TestInvariantsSeeFaults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	done := w.propose("deploy_release", production)
+	w.decide(done.ApprovalID, bob, Approve)
+	w.record(w.claim(done.ApprovalID), OutcomeSucceeded)
+	w.told(w.pauseOf(done.ApprovalID))
+	w.must(w.s.RecordDelivery(w.ctx, w.pauseOf(done.ApprovalID), DeliveryResult{Delivered: true}))
+	edited := w.propose("deploy_release", production)
+	child := w.decide(edited.ApprovalID, carol, Edit, with(`{"release":"2026.07.25","environment":"production","token":"[redacted]"}`)).Child
+	w.decide(child.ApprovalID, bob, Approve)
+	doubt := w.propose("send_mail", `{"to":"a@example.com"}`)
+	w.decide(doubt.ApprovalID, alice, Approve)
+	w.record(w.claim(doubt.ApprovalID), OutcomeUnknown)
+	rejected := w.propose("issue_refund", bigRefund)
+	w.decide(rejected.ApprovalID, dave, Approve)
+	w.decide(rejected.ApprovalID, erin, Reject)
+	waits := w.propose("deploy_release", production)
+	w.check()
+
+	audit := func(id ID, kind, from, to string) string {
+		return `INSERT INTO audit_event (event_id, tenant_id, approval_id, kind, from_status, to_status, actor, surface, detail) SELECT 'ffffffff-ffff-7fff-bfff-ffffffffffff', tenant_id, approval_id, '` + kind +
+			`', ` + from + `, ` + to + `, actor, surface, '{}' FROM audit_event WHERE approval_id = '` + uuid.UUID(id).String() + `' LIMIT 1`
+	}
+	vote := func(id ID, reviewer, decision string) string {
+		return `INSERT INTO approval_decision (approval_id, reviewer, decision_id, decision, digest, authorised, rule, config_revision, surface)
+			SELECT approval_id, '` + reviewer + `', gen_random_uuid(), '` + decision + `', digest, '{}', rule, 1, 'card' FROM approval_request WHERE approval_id = '` + uuid.UUID(id).String() + `'`
+	}
+	set := func(id ID, what string) string {
+		return `UPDATE approval_request SET ` + what + ` WHERE approval_id = '` + uuid.UUID(id).String() + `'`
+	}
+	faults := map[string]string{
+		"I1 one approval an effect":                        `UPDATE idempotency_ledger SET approval_id = gen_random_uuid()`,
+		"I1 one effect a lineage":                          set(edited.ApprovalID, `status = 'completed'`) + `; ` + set(child.ApprovalID, `status = 'completed'`),
+		"I1 the operation key is the row's":                `UPDATE idempotency_ledger SET operation_key = operation_key || 'x'`,
+		"I2 status and ledger agree":                       set(done.ApprovalID, `status = 'failed'`),
+		"I2 no effect is proven":                           `UPDATE idempotency_ledger SET maybe_effect = true`,
+		"I5 nobody decides their own call":                 set(done.ApprovalID, `requester = 'slack:`+bob+`'`),
+		"I5 people decide, or the rule":                    vote(done.ApprovalID, "agent:release-agent", "approve"),
+		"I6 votes are for the digest":                      `UPDATE approval_decision SET digest = digest || 'x'`,
+		"I6 one final decision":                            vote(rejected.ApprovalID, "slack:"+frank, "reject"),
+		"I6 the final decision is the status":              set(rejected.ApprovalID, `status = 'revoked'`),
+		"I6 a quorum stands behind what was approved":      `DELETE FROM approval_decision`,
+		"I6 votes are counted":                             set(done.ApprovalID, `votes = 7`),
+		"I7 no vote at or after decide_by":                 set(done.ApprovalID, `decide_by = created_at`),
+		"I9 the audit is a chain":                          audit(done.ApprovalID, "x", "'pending'", "'approved'"),
+		"I9 the audit ends at the row":                     audit(done.ApprovalID, "x", "'pending'", "'approved'"),
+		"I9 what is over stays as it is":                   audit(done.ApprovalID, "x", "'completed'", "'approved'"),
+		"I10 an edit has its child":                        set(child.ApprovalID, `tool_name = 'another'`),
+		"I10 a child has its parent":                       set(edited.ApprovalID, `child_id = NULL`),
+		"I10 an editor does not approve":                   vote(child.ApprovalID, "slack:"+carol, "approve"),
+		"I11 each call has its own authority":              `DELETE FROM approval_decision`,
+		"I13 an opaque tool is dispatched once":            audit(doubt.ApprovalID, "execution.claimed", "NULL", "NULL"),
+		"I16 the epoch counts the claims":                  `UPDATE idempotency_ledger SET epoch = epoch + 1`,
+		"I18 what is uncertain is not sent again":          audit(doubt.ApprovalID, "execution.claimed", "NULL", "NULL"),
+		"I20 a result is stored with its success":          `UPDATE approval_payload SET result = NULL`,
+		"I20 nothing is told before its calls are settled": set(done.ApprovalID, `settled = false`),
+		"I20 told with a message":                          `DELETE FROM resume_message`,
+		"I21 a call is proposed once in its pause":         `UPDATE approval_request SET pause_id = (SELECT pause_id FROM run_pause LIMIT 1), tool_call_id = 'c', call_path = '{}'`,
+		"I22 nothing crosses tenants":                      `UPDATE run_pause SET tenant_id = 'globex'`,
+		"I22 the audit is the tenant's":                    `UPDATE audit_event SET tenant_id = 'globex'`,
+		"I25 a version is an audit row":                    set(done.ApprovalID, `version = version + 1`),
+		"I26 every event is sealed or waits for it":        `DELETE FROM audit_unsealed`,
+		"open is what is not over":                         `DELETE FROM approval_open`,
+		"held is shown while it is waited for":             `UPDATE approval_open SET wait = 'held' WHERE approval_id = '` + uuid.UUID(child.ApprovalID).String() + `'`,
+		"settled is terminal, or the agent's":              set(waits.ApprovalID, `settled = true`),
+		"a pause counts its calls":                         `UPDATE run_pause SET open_calls = 3`,
+		"a pause closes at zero":                           `UPDATE run_pause SET closed_at = NULL`,
+		"a call is named once":                             set(edited.ApprovalID, `status = 'completed'`) + `; UPDATE run_call SET approval_id = '` + uuid.UUID(edited.ApprovalID).String() + `'; ` + set(edited.ApprovalID, `status = 'edited'`),
+		"what was superseded is not told":                  `UPDATE run_pause SET superseded_at = clock_timestamp(), next_try_at = clock_timestamp()`,
+		"an outbox row has a subject":                      `INSERT INTO outbox (outbox_id, kind, subject_id) VALUES (gen_random_uuid(), 'card', gen_random_uuid())`,
+	}
+	undo := errors.New("undo")
+	for _, q := range invariants.Queries {
+		fault, ok := faults[q.Name]
+		if !ok {
+			t.Errorf("%s: no fault is tried", q.Name)
+			continue
+		}
+		err := pgx.BeginFunc(w.ctx, w.db, func(tx pgx.Tx) error {
+			for _, sql := range append([]string{`SET LOCAL session_replication_role = replica`}, strings.Split(fault, "; ")...) {
+				if _, err := tx.Exec(w.ctx, sql); err != nil {
+					return err
+				}
+			}
+			if found, err := q.Find(w.ctx, tx); err != nil {
+				return err
+			} else if len(found) == 0 {
+				t.Errorf("%s: not seen", q.Name)
+			}
+			return undo
+		})
+		if !errors.Is(err, undo) {
+			t.Errorf("%s: %v", q.Name, err)
+		}
+	}
 }

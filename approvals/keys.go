@@ -7,10 +7,12 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/time/rate"
 )
@@ -23,9 +25,9 @@ var keyEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 var sqlKeyByHash = statement(`SELECT id, tenant_id, agent, tools FROM api_key WHERE hash = $1 AND revoked_at IS NULL`)
 
-// keyCache remembers keys that were good a moment ago, so that authentication costs no round trip. Every transaction reads the key's
-// row again; a revoked key proposes and claims
-// nothing more; what it may read and report ends within keyCacheFor.
+// keyCache remembers keys that were good a moment ago, so that authentication costs no round trip. It only says whose key it is and
+// for which tools, which never changes: whatever writes, or gives anything out, reads the key's row again, so that a revocation
+// counts at once.
 type keyCache struct {
 	mu   sync.Mutex
 	seen map[[sha256.Size]byte]cachedKey
@@ -55,6 +57,56 @@ func (c *keyCache) put(h [sha256.Size]byte, k Key) {
 		c.seen = map[[sha256.Size]byte]cachedKey{}
 	}
 	c.seen[h] = cachedKey{k, time.Now()}
+}
+
+// covers says whether a key may be used for a tool.
+func (k Key) covers(tool string) bool { return k.Tools == nil || slices.Contains(k.Tools, tool) }
+
+// narrow refuses a tool that the agent may use and this key may not: no setting is missing but a key.
+func (k Key) narrow(tool string) *Refusal {
+	return refuse(CodeToolNotAllowed, "this key is limited to other tools; use one that covers %q: holdpoint keys create --tenant %s --agent %s --tools %s",
+		tool, k.Tenant, k.Agent, strings.Join(append(slices.Clone(k.Tools), tool), ","))
+}
+
+// caller holds the key that calls against the request: another tenant's, another agent's or another tool's is not there (I22).
+func (f *facts) caller(key Key) error {
+	switch {
+	case f.req.tenant != key.Tenant || f.req.agent != key.Agent || !key.covers(f.req.tool):
+		return ErrNotFound
+	case !f.callerLive:
+		return revokedKey()
+	case !f.callerCovers:
+		return ErrNotFound
+	}
+	return nil
+}
+
+func revokedKey() *Refusal {
+	return refuse(CodeUnauthorized, "this key was revoked; ask for a new one")
+}
+
+var (
+	// Whether a key is alive and covers every call of a pause; no row for a key that is not there.
+	sqlKeyOverPause = statement(`SELECT k.revoked_at IS NULL, NOT EXISTS (SELECT 1 FROM run_call n JOIN approval_request r ON r.approval_id = n.approval_id
+			WHERE n.tenant_id = k.tenant_id AND n.pause_id = $2 AND NOT r.tool_name = ANY (k.tools))
+		FROM api_key k WHERE k.id = $1`)
+	sqlKeyLive = statement(`SELECT k.revoked_at IS NULL FROM api_key k WHERE k.id = $1`)
+)
+
+// over says whether the key may have a pause told, or acknowledge it: it must cover all of the pause's calls, each of which is in
+// the message.
+func (s *Service) over(ctx context.Context, key Key, pause uuid.UUID) error {
+	var live, covers bool
+	err := s.intake.QueryRow(ctx, sqlKeyOverPause, key.ID, pause).Scan(&live, &covers)
+	switch {
+	case noRows(err) != nil:
+		return unavailable(err)
+	case !live:
+		return revokedKey()
+	case !covers:
+		return ErrNotFound
+	}
+	return nil
 }
 
 // Authenticate finds the agent behind a bearer key. A wrong or revoked key is a Refusal, and says nothing about which it was.

@@ -27,6 +27,9 @@ const (
 	OutcomeTargetChanged OutcomeClass = "target_changed" // 412 on a first attempt with If-Match
 )
 
+// OutcomeClasses lists all of them.
+var OutcomeClasses = []OutcomeClass{OutcomeSucceeded, OutcomeRefused, OutcomeUnsent, OutcomeNoEffect, OutcomeUnknown, OutcomeAbsent, OutcomeTargetChanged}
+
 // Outcome is what came of an attempt or a lookup. Error and Receipt are redacted and fit for Slack and the audit.
 type Outcome struct {
 	Class   OutcomeClass
@@ -87,6 +90,8 @@ func (s *Service) recordSuccess(ctx context.Context, l Lease, o Outcome) (View, 
 		return View{}, false, err
 	}
 	s.wake(w, done)
+	w.row = row
+	s.account(ctx, w, row.createdAt)
 	v := row.view()
 	v.Status, v.Version, v.Receipt = Completed, done.version, o.Receipt
 	return v, true, nil
@@ -101,7 +106,11 @@ type recorder struct {
 
 func (s *Service) record(ctx context.Context, l Lease, o Outcome, by recorder) (View, error) {
 	recorded := false
-	v, done, err := s.transition(ctx, s.work, l.ID, want{}, func(f *facts) (*swap, error) {
+	w := want{}
+	if by.agent != nil {
+		w.key = by.agent.ID
+	}
+	v, done, err := s.transition(ctx, s.work, l.ID, w, func(f *facts) (*swap, error) {
 		w, err := s.outcome(f, l, o, by)
 		recorded = err == nil && w == nil
 		return w, err
@@ -118,8 +127,13 @@ func (s *Service) outcome(f *facts, l Lease, o Outcome, by recorder) (*swap, err
 	if led == nil || led.token != l.Token || led.epoch != l.Epoch {
 		return nil, ErrStale
 	}
-	if by.agent != nil && (r.tenant != by.agent.Tenant || r.agent != by.agent.Agent || r.executor != string(rules.AgentExecutor)) {
-		return nil, ErrNotFound
+	if by.agent != nil {
+		switch err := f.caller(*by.agent); {
+		case errors.Is(err, ErrNotFound) || r.executor != string(rules.AgentExecutor):
+			return nil, ErrNotFound
+		case err != nil:
+			return nil, errKeyRevoked
+		}
 	}
 	switch {
 	case reported(r, led, o.Class):
@@ -287,21 +301,28 @@ func (a attempt) uncertain(why string) *swap {
 	return w
 }
 
-// Extends a lease under its fence. Returns the new end; no row when another holder has the operation or it is over.
+// Extends a lease under its fence, $6: never past the retention of the operation's key. Returns the new end; no row when another
+// holder has the operation or it is over.
 var sqlRenew = statement(`WITH l AS (
-	UPDATE idempotency_ledger SET lease_expires_at = clock_timestamp() + $4::interval
+	UPDATE idempotency_ledger SET lease_expires_at = least(clock_timestamp() + $4::interval, first_sent_at + $6::interval)
 	WHERE lineage_id = (SELECT lineage_id FROM approval_request WHERE approval_id = $1) AND token = $2 AND epoch = $3 AND state = 'executing'
 		AND clock_timestamp() < claimed_at + $5::interval
+		AND ($6::interval IS NULL OR clock_timestamp() < first_sent_at + $6::interval)
 	RETURNING approval_id, lease_expires_at)
 UPDATE approval_open o SET due_at = l.lease_expires_at FROM l WHERE o.approval_id = l.approval_id RETURNING o.due_at`)
 
 // maxLease bounds renewals from the claim on.
 const maxLease = time.Hour
 
-// RenewLease extends a lease to d from now, for at most an hour from its claim. ErrStale: it is over, stop.
+// RenewLease extends a lease to d from now, for at most an hour from its claim and never past its key's retention. ErrStale: it is
+// over, stop.
 func (s *Service) RenewLease(ctx context.Context, l Lease, d time.Duration) (time.Time, error) {
 	var until time.Time
-	err := s.work.QueryRow(ctx, sqlRenew, l.ID, l.Token, l.Epoch, d, maxLease).Scan(&until)
+	var known *time.Duration
+	if l.Retention > 0 {
+		known = &l.Retention
+	}
+	err := s.work.QueryRow(ctx, sqlRenew, l.ID, l.Token, l.Epoch, d, maxLease, known).Scan(&until)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return until, ErrStale
 	}

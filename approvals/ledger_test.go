@@ -1,9 +1,12 @@
 package approvals
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // approved brings a call of each retry class to approved.
@@ -119,7 +122,7 @@ func TestTakeover(t *testing.T) {
 	id = w.approved("book_flight")
 	w.dies(id)
 	w.refused(id, string(Running))
-	w.pass(71 * time.Second) // timeout + settle
+	w.pass(76 * time.Second) // SendWithin + timeout + settle
 	look := w.claimAny(id)
 	if !look.LookupFirst || look.Go || look.Lease.Epoch != 2 || look.Attempt != 1 {
 		t.Fatalf("takeover of a queryable tool: %s", look)
@@ -294,4 +297,30 @@ func TestRetriesEnd(t *testing.T) {
 	w.exec(`UPDATE approval_request SET expires_at = clock_timestamp() WHERE approval_id = $1`, id)
 	w.record(c, OutcomeUnsent)
 	w.want(id, Failed, ReasonExecuteExpired)
+}
+
+// The events of a request are in the order of its transitions, also when one of them waited for the row (I9, I26): an outcome goes out
+// in one batch, before it is known whom it waits for.
+func TestEventsAreInTheOrderOfTransitions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	id := w.approved("deploy_release")
+	c := w.claim(id)
+	done := make(chan error, 1)
+	w.must(pgx.BeginFunc(w.ctx, w.db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(w.ctx, sqlLockRequest, id); err != nil {
+			return err
+		}
+		go func() {
+			_, err := w.s.Record(context.WithoutCancel(w.ctx), c.Lease, Outcome{Class: OutcomeSucceeded, Output: json.RawMessage(`{}`)})
+			done <- err
+		}()
+		w.until("the outcome waits for the row", func() bool { return w.waiting() == 1 })
+		return audit(w.ctx, tx, "acme", id, w.pauseOf(id), "execution.held", System, SurfaceSystem, nil)
+	}))
+	w.must(<-done)
+	if last := one[string](w, `SELECT kind FROM audit_event WHERE approval_id = $1 ORDER BY event_id DESC LIMIT 1`, id); last != "execution.succeeded" {
+		t.Fatalf("the last event is %s", last)
+	}
 }

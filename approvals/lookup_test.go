@@ -45,7 +45,10 @@ func TestUncertainIsLookedUp(t *testing.T) {
 	w.exec(`UPDATE approval_request SET target_version = '' WHERE approval_id = $1`, id)
 	w.exec(`UPDATE idempotency_ledger SET claimed_at = clock_timestamp() - interval '9 minutes' WHERE approval_id = $1`, id)
 	w.refused(id, string(Uncertain))
-	w.exec(`UPDATE idempotency_ledger SET claimed_at = clock_timestamp() - interval '11 minutes' WHERE approval_id = $1`, id)
+	// I13, I17: the attempt may have begun to leave SendWithin after its claim; timeout + settle count from there.
+	w.exec(`UPDATE idempotency_ledger SET claimed_at = clock_timestamp() - interval '10 minutes 13 seconds' WHERE approval_id = $1`, id)
+	w.refused(id, string(Uncertain))
+	w.exec(`UPDATE idempotency_ledger SET claimed_at = clock_timestamp() - interval '10 minutes 16 seconds' WHERE approval_id = $1`, id)
 	if look := w.claimAny(id); !look.LookupFirst {
 		t.Fatalf("not asked: %s", look)
 	}
@@ -128,5 +131,31 @@ func TestOneClaimOfMany(t *testing.T) {
 		if n != 1 {
 			t.Fatalf("%d of 20 claims ran", n)
 		}
+	}
+}
+
+// To ask whether it happened takes no authority: the key is revoked after the crash, and the evidence is still found. What did not
+// happen does not happen any more (I3, I18).
+func TestALookupNeedsNoAuthority(t *testing.T) {
+	t.Parallel()
+	for class, want := range map[OutcomeClass]Status{OutcomeSucceeded: Completed, OutcomeAbsent: Revoked, OutcomeUnknown: Uncertain} {
+		w := newWorld(t)
+		id := w.approved("book_flight")
+		w.dies(id)
+		w.must(w.s.RevokeKey(w.ctx, w.key.ID, OperatorActor("test")))
+		w.pass(11 * time.Minute)
+		look := w.claimAny(id)
+		if look.Go || !look.LookupFirst {
+			t.Fatalf("not asked: %s", look)
+		}
+		w.record(look, class)
+		if got := w.claimAny(id); got.Go {
+			t.Fatalf("sent without authority: %s", got)
+		}
+		v := w.row(id)
+		if v.Status != want {
+			t.Fatalf("after a lookup that is %v: %s %s", class, v.Status, v.ReasonCode)
+		}
+		w.check()
 	}
 }

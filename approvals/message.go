@@ -67,7 +67,7 @@ type messageAnswer struct {
 }
 
 var (
-	sqlMessagePause = statement(`SELECT p.tenant_id, p.agent, p.run_id, p.pause, p.agent_revision, p.app_state_version, b.format, b.schema_version, b.sealed, b.pause_id::text
+	sqlMessagePause = statement(`SELECT p.tenant_id, p.agent, p.run_id, p.pause, p.agent_revision, p.app_state_version, b.format, b.sdk_version, b.schema_version, b.sealed, b.pause_id::text
 		FROM run_pause p LEFT JOIN run_state_blob b ON b.blob_id = p.blob_id WHERE p.pause_id = $1`)
 	sqlMessageCalls = statement(`SELECT ` + requestColumns + `, y.arguments, y.result, coalesce(l.error, ''),
 			(SELECT json_agg(json_build_object('by', d.reviewer, 'at', d.decided_at, 'decision', d.decision, 'reason', d.reason) ORDER BY d.decided_at) FROM approval_decision d WHERE d.approval_id = r.approval_id)
@@ -79,7 +79,7 @@ var (
 type paused struct {
 	tenant, agent, runID, revision, version string
 	number                                  int
-	format, schema, blobPause               *string
+	format, sdk, schema, blobPause          *string
 	sealed                                  []byte
 	calls                                   []settledCall
 	now                                     time.Time
@@ -96,7 +96,7 @@ func (s *Service) readPaused(ctx context.Context, pause uuid.UUID) (*paused, err
 	p := &paused{}
 	b := &pgx.Batch{}
 	b.Queue(sqlMessagePause, pause).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&p.tenant, &p.agent, &p.runID, &p.number, &p.revision, &p.version, &p.format, &p.schema, &p.sealed, &p.blobPause)
+		return row.Scan(&p.tenant, &p.agent, &p.runID, &p.number, &p.revision, &p.version, &p.format, &p.sdk, &p.schema, &p.sealed, &p.blobPause)
 	})
 	b.Queue(sqlMessageCalls, pause).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -190,6 +190,11 @@ func (p *paused) withheld(cfg *rules.Tenant) bool {
 	}
 	if version == nil {
 		return true // I12: nothing is known to be able to go on with it
+	}
+	// The state itself is held against the registry as it is now, whichever of its calls it came with: a carried-over call's row tells of
+	// the state that it was first proposed with.
+	if p.format != nil && version.AcceptsState(*p.format, *p.sdk, *p.schema) != nil {
+		return true
 	}
 	ended, effect := false, false
 	for _, c := range p.calls {

@@ -82,6 +82,9 @@ func (c *modelled) stop(why Reason) {
 
 // block takes a person's authority away.
 func (a *around) block(c *modelled, user string) {
+	if slices.Contains(c.votes, user) {
+		c.void = append(c.void, user)
+	}
 	switch waits := c.status == Pending || c.status == Approved; {
 	case waits && user == req:
 		c.ends(Revoked, ReasonRequesterInactive)

@@ -59,6 +59,7 @@ type modelled struct {
 	reason    Reason
 	held      Reason
 	votes     []string
+	void      []string // of votes: blocked since
 	editors   []string
 	quorum    int
 	made      settings
@@ -110,10 +111,10 @@ func (c *modelled) ends(to Status, why Reason) {
 	}
 }
 
-// counted are the votes of people who are not blocked.
+// counted are the votes of people who were not blocked after them.
 func (a *around) counted(c *modelled) (out []string) {
 	for _, v := range c.votes {
-		if !a.blocked[v] {
+		if !slices.Contains(c.void, v) {
 			out = append(out, v)
 		}
 	}
@@ -148,6 +149,8 @@ func (a *around) decide(c *modelled, user string, verb Verb, x passed) DenialKin
 		return DenyRequester
 	case k.excludes && verb == Approve && slices.Contains(c.editors, user):
 		return DenyEditor
+	case slices.Contains(c.void, user):
+		return DenyVoteVoid
 	case slices.Contains(c.votes, user):
 		return DenyAlreadyVoted
 	}

@@ -242,12 +242,12 @@ func (l *life) any() *modelled {
 // times reads what has passed of a call's times. close says that one is about to: then the event would be a race with the clock.
 func (l *life) times(c *modelled) (x passed, close bool) {
 	l.t.Helper()
-	margin, settle := 30*time.Second, time.Duration(0)
+	margin, settle := SendWithin+30*time.Second, time.Duration(0)
 	if c.kind().agent {
-		margin = 0
+		margin = agentLease
 	}
 	if c.tool == "book_flight" {
-		settle = 70 * time.Second
+		settle = SendWithin + 70*time.Second
 	}
 	var over [6]float64 // seconds since; negative: still to come
 	err := l.db.QueryRow(l.ctx, `SELECT extract(epoch FROM n.now - r.expires_at), coalesce(extract(epoch FROM n.now - l.lease_expires_at), -1e9), coalesce(extract(epoch FROM n.now - l.next_try_at), 1e9),

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,9 +28,15 @@ var (
 
 // look reads one approval as it is now, with its result sealed.
 func (s *Service) look(ctx context.Context, pool *pgxpool.Pool, id ID) (v View, result []byte, err error) {
+	v, f, err := s.lookAs(ctx, pool, id, "")
+	return v, f.result, err
+}
+
+// lookAs is look, with what the calling key may.
+func (s *Service) lookAs(ctx context.Context, pool *pgxpool.Pool, id ID, key string) (v View, f *facts, err error) {
 	b := &pgx.Batch{}
 	var row *requestRow
-	f := &facts{}
+	f = &facts{}
 	b.Queue(sqlReadRequest, id).QueryRow(func(r pgx.Row) (err error) {
 		row, err = scanRequest(r, &v.Pause, &v.ToldAt)
 		return err
@@ -37,12 +44,15 @@ func (s *Service) look(ctx context.Context, pool *pgxpool.Pool, id ID) (v View, 
 	b.Queue(sqlReadVotes, id).Query(f.scanVotes)
 	b.Queue(sqlReadLedger, id).QueryRow(func(r pgx.Row) (err error) { f.ledger, err = scanLedger(r); return noRows(err) })
 	b.Queue(sqlReadPayload, id).QueryRow(func(r pgx.Row) error { return r.Scan(&f.payload, &f.result) })
+	if key != "" {
+		b.Queue(sqlReadCaller, id, key).QueryRow(f.scanCaller)
+	}
 	b.Queue(sqlClock).QueryRow(func(r pgx.Row) error { return r.Scan(&f.now) })
 	if err := pool.SendBatch(ctx, b).Close(); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
-			return View{}, nil, ErrNotFound
+			return View{}, f, ErrNotFound
 		}
-		return View{}, nil, unavailable(err)
+		return View{}, f, unavailable(err)
 	}
 	f.req = row
 	pause, told := v.Pause, v.ToldAt
@@ -51,16 +61,19 @@ func (s *Service) look(ctx context.Context, pool *pgxpool.Pool, id ID) (v View, 
 	if v.Votes == nil {
 		v.Votes = []Vote{}
 	}
-	return v, f.result, nil
+	return v, f, nil
 }
 
-// own reads an approval of the key's agent; anybody else's is not found (I22).
+// own reads an approval of the key's agent and tools; anybody else's is not found (I22).
 func (s *Service) own(ctx context.Context, key Key, id ID) (View, []byte, error) {
-	v, result, err := s.look(ctx, s.intake, id)
-	if err == nil && (v.Tenant != key.Tenant || v.Agent != key.Agent) {
-		return View{}, nil, ErrNotFound
+	v, f, err := s.lookAs(ctx, s.intake, id, key.ID)
+	if err == nil {
+		err = f.caller(key)
 	}
-	return v, result, err
+	if err != nil {
+		return View{}, nil, err
+	}
+	return v, f.result, nil
 }
 
 // Get gives the agent one of its approvals, with the result where there is one.
@@ -79,7 +92,9 @@ func (s *Service) Get(ctx context.Context, key Key, id ID) (View, error) {
 // watchEvery is how often a waiting reader looks again. It reads one indexed row.
 const watchEvery = 200 * time.Millisecond
 
-// Watch is Get that waits until the row is newer than since, or the wait is over. followChild goes on to what an edit made of it.
+// Watch is Get that waits until the row is newer than since, or the wait is over. With followChild an approval that was edited answers
+// with the newest of its children, at once: since is a version of the approval that is asked for, and its child is newer than any. The
+// answer's own id is the one to ask for next.
 func (s *Service) Watch(ctx context.Context, key Key, id ID, since int64, wait time.Duration, followChild bool) (View, error) {
 	if _, _, err := s.own(ctx, key, id); err != nil {
 		return View{}, err
@@ -118,11 +133,23 @@ type ListFilter struct {
 	Cursor string
 }
 
-var sqlList = statement(`SELECT ` + requestColumns + `, p.pause, p.told_at FROM approval_request r JOIN run_pause p ON p.pause_id = r.pause_id
-	WHERE r.tenant_id = $1 AND r.agent = $2 AND ($3 = '' OR r.run_id = $3) AND ($4 = '' OR r.status = $4) AND r.approval_id < $5
-	ORDER BY r.approval_id DESC LIMIT $6`)
+// pageBytes is how much of what agents and tools made one page may hold; the approval that crosses it is the page's last.
+const pageBytes = 4 << 20
 
-// List gives the agent's approvals, newest first, and the cursor of the next page.
+// One page: at most $6 rows, and of those as many as fit. Returns, with each, how many rows there were to choose from.
+var sqlList = statement(`WITH page AS (
+		SELECT x.approval_id, sum(x.size) OVER (ORDER BY x.approval_id DESC) - x.size AS before FROM (
+			SELECT r.approval_id, coalesce(octet_length(r.snapshot::text), 0) + octet_length(r.edit_diff) + coalesce(octet_length(r.message), 0) AS size
+			FROM approval_request r
+			WHERE r.tenant_id = $1 AND r.agent = $2 AND ($3 = '' OR r.run_id = $3) AND ($4 = '' OR r.status = $4) AND r.approval_id < $5
+				AND ($7::text[] IS NULL OR r.tool_name = ANY ($7))
+			ORDER BY r.approval_id DESC LIMIT $6) x)
+	SELECT ` + requestColumns + `, p.pause, p.told_at, (SELECT count(*) FROM page)
+	FROM page JOIN approval_request r ON r.approval_id = page.approval_id JOIN run_pause p ON p.pause_id = r.pause_id
+	WHERE page.before < $8 ORDER BY r.approval_id DESC`)
+
+// List gives the agent's approvals that the key covers, newest first, and the cursor of the next page. A page may be shorter than its
+// limit: it ends after pageBytes.
 func (s *Service) List(ctx context.Context, key Key, filter ListFilter) (views []View, next string, err error) {
 	limit := filter.Limit
 	if limit < 1 || limit > 200 {
@@ -136,27 +163,32 @@ func (s *Service) List(ctx context.Context, key Key, filter ListFilter) (views [
 		}
 		before = ID(b)
 	}
-	rows, err := s.intake.Query(ctx, sqlList, key.Tenant, key.Agent, filter.RunID, string(filter.Status), before, limit+1)
-	if err != nil {
-		return nil, "", unavailable(err)
-	}
-	views, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (View, error) {
-		var pause int
-		var told *time.Time
-		r, err := scanRequest(row, &pause, &told)
-		if err != nil {
-			return View{}, err
-		}
-		v := r.view()
-		v.Pause, v.ToldAt = pause, told
-		return v, nil
+	live, found := false, 0
+	b := &pgx.Batch{}
+	b.Queue(sqlKeyLive, key.ID).QueryRow(func(row pgx.Row) error { return noRows(row.Scan(&live)) })
+	b.Queue(sqlList, key.Tenant, key.Agent, filter.RunID, string(filter.Status), before, limit+1, key.Tools, pageBytes).Query(func(rows pgx.Rows) (err error) {
+		views, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (View, error) {
+			var pause int
+			var told *time.Time
+			r, err := scanRequest(row, &pause, &told, &found)
+			if err != nil {
+				return View{}, err
+			}
+			v := r.view()
+			v.Pause, v.ToldAt = pause, told
+			return v, nil
+		})
+		return err
 	})
-	if err != nil {
+	if err := s.intake.SendBatch(ctx, b).Close(); err != nil {
 		return nil, "", unavailable(err)
 	}
-	if len(views) > limit {
-		views = views[:limit]
-		last := views[limit-1].ApprovalID
+	if !live {
+		return nil, "", revokedKey()
+	}
+	if found > limit || found > len(views) {
+		views = views[:min(len(views), limit)]
+		last := views[len(views)-1].ApprovalID
 		next = base64.RawURLEncoding.EncodeToString(last[:])
 	}
 	return views, next, nil
@@ -167,11 +199,11 @@ func (s *Service) Events(ctx context.Context, key Key, id ID) ([]Event, error) {
 	if _, _, err := s.own(ctx, key, id); err != nil {
 		return nil, err
 	}
-	return s.events(ctx, id)
+	return s.events(ctx, s.intake, id)
 }
 
-func (s *Service) events(ctx context.Context, id ID) ([]Event, error) {
-	rows, err := s.clicks.Query(ctx, sqlReadEvents, id)
+func (s *Service) events(ctx context.Context, pool *pgxpool.Pool, id ID) ([]Event, error) {
+	rows, err := pool.Query(ctx, sqlReadEvents, id)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -193,50 +225,68 @@ func (s *Service) Lookup(ctx context.Context, tenant string, id ID) (View, error
 	return v, err
 }
 
-// Explanation is what Details shows: the rule as written, why it matched, who may decide, who has voted, what happened.
+// Explanation is what Details shows: the rule as written, why it matched, who may decide, who has voted, what happened. Present is
+// how it stands under the configuration that is active now.
 type Explanation struct {
 	View     View
 	RuleText string
-	RuleNow  string // the rule that would cover it under the active configuration; empty: none
-	Revision int64  // the active one
-	Users    []string
-	Groups   []string
-	Events   []Event
+	Present
+	Events []Event
 }
 
 // Explain tells how an approval stands and who may decide it, under the configuration that is active now.
 func (s *Service) Explain(ctx context.Context, tenant string, id ID) (Explanation, error) {
-	v, err := s.Lookup(ctx, tenant, id)
+	v, f, err := s.lookAs(ctx, s.clicks, id, "")
+	if err == nil && v.Tenant != tenant {
+		err = ErrNotFound
+	}
 	if err != nil {
 		return Explanation{}, err
 	}
-	out := Explanation{View: v, Users: v.Scope.Users, Groups: v.Scope.Groups}
+	views := []View{v}
+	s.stands(ctx, tenant, []*requestRow{f.req}, views)
+	out := Explanation{View: views[0], Present: views[0].asks()}
 	if made, err := s.tenantAt(ctx, s.clicks, tenant, v.ConfigRevision); err == nil {
 		if rule, ok := made.Rule(v.Rule); ok {
 			out.RuleText = rule.Text
 		}
 	}
-	if now, revision, err := s.activeTenant(ctx, s.clicks, tenant, true); err == nil {
-		out.Revision = revision
-		if rule, ok := now.Rule(v.Rule); ok {
-			out.RuleNow, out.Users, out.Groups = rule.Name, rule.Reviewers.Users, rule.Reviewers.Groups
-		}
-	}
-	out.Events, err = s.events(ctx, id)
+	out.Events, err = s.events(ctx, s.clicks, id)
 	return out, err
 }
 
-var sqlOpenViews = statement(`SELECT ` + requestColumns + ` FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
+// listColumns are requestColumns for lists without pages: where arguments are large, the title stands for what was proposed.
+var listColumns = strings.NewReplacer(
+	"r.snapshot,", "CASE WHEN octet_length(r.snapshot::text) > 8192 THEN json_build_object('title', r.snapshot -> 'title') ELSE r.snapshot END,",
+	"r.edit_diff,", "CASE WHEN octet_length(r.edit_diff) > 8192 THEN '' ELSE r.edit_diff END,",
+).Replace(requestColumns)
+
+var sqlOpenViews = statement(`SELECT ` + listColumns + ` FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
 	WHERE o.tenant_id = $1 ORDER BY o.approval_id DESC LIMIT $2`)
 
-var sqlVotesOf = statement(`SELECT approval_id, reviewer, decision, digest, reason, decided_at FROM approval_decision WHERE approval_id = ANY ($1) ORDER BY decided_at, reviewer`)
+var sqlVotesOf = statement(`SELECT d.approval_id, d.reviewer, d.decision, d.digest, d.reason, d.decided_at, ` + voidVote + ` FROM approval_decision d
+	WHERE d.approval_id = ANY ($1) ORDER BY d.decided_at, d.reviewer`)
 
-// Open lists the tenant's approvals that are not over, newest first, with their votes.
+// Open lists the tenant's approvals that are not over, newest first, with their votes and whom they ask now. Of large arguments only the
+// title is given.
 func (s *Service) Open(ctx context.Context, tenant string, limit int) ([]View, error) {
-	views, err := s.views(ctx, sqlOpenViews, tenant, limit)
-	if err != nil || len(views) == 0 {
-		return views, err
+	found, err := s.clicks.Query(ctx, sqlOpenViews, tenant, limit)
+	if err != nil {
+		return nil, unavailable(err)
 	}
+	open, err := scanRequests(found)
+	if err != nil || len(open) == 0 {
+		return nil, unavailable(err)
+	}
+	var views []View
+	var pending []*requestRow
+	for _, r := range open {
+		views = append(views, r.view())
+		if r.status == Pending {
+			pending = append(pending, r)
+		}
+	}
+	s.stands(ctx, tenant, pending, views)
 	at := map[ID]int{}
 	ids := make([]ID, len(views))
 	for i, v := range views {
@@ -250,7 +300,7 @@ func (s *Service) Open(ctx context.Context, tenant string, limit int) ([]View, e
 	for rows.Next() {
 		var id ID
 		var v Vote
-		if err := rows.Scan(&id, &v.By, &v.Decision, &v.Digest, &v.Reason, &v.At); err != nil {
+		if err := rows.Scan(&id, &v.By, &v.Decision, &v.Digest, &v.Reason, &v.At, &v.Void); err != nil {
 			return nil, unavailable(err)
 		}
 		views[at[id]].Votes = append(views[at[id]].Votes, v)

@@ -35,12 +35,30 @@ func TestWatch(t *testing.T) {
 	if got := <-seen; got.ApprovalID != child.ApprovalID || got.Status != Pending {
 		t.Fatalf("followed to %s", got)
 	}
-	if got, err := w.s.Watch(w.ctx, w.key, child.ApprovalID, 1, time.Millisecond, false); err != nil || got.Version != 1 {
+	// since counts for the approval that is asked for. One that has a child answers with the newest at once, whatever since is; the
+	// answer's own id is the one to ask for next, and there since is its version.
+	for since, id := range map[int64]ID{0: v.ApprovalID, 99: v.ApprovalID} {
+		if got, err := w.s.Watch(w.ctx, w.key, id, since, time.Minute, true); err != nil || got.ApprovalID != child.ApprovalID {
+			t.Fatalf("since %d: %s %v", since, got, err)
+		}
+	}
+	go func() {
+		got, err := w.s.Watch(context.WithoutCancel(w.ctx), w.key, child.ApprovalID, child.Version, 30*time.Second, true)
+		if err != nil {
+			t.Error(err)
+		}
+		seen <- got
+	}()
+	w.decide(child.ApprovalID, bob, Approve)
+	if got := <-seen; got.ApprovalID != child.ApprovalID || got.Status != Approved {
+		t.Fatalf("the child's own next version: %s", got)
+	}
+	if got, err := w.s.Watch(w.ctx, w.key, child.ApprovalID, 2, time.Millisecond, false); err != nil || got.Version != 2 {
 		t.Fatalf("after the wait: %s %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
-	if _, err := w.s.Watch(ctx, w.key, child.ApprovalID, 1, time.Minute, false); err == nil {
+	if _, err := w.s.Watch(ctx, w.key, child.ApprovalID, 2, time.Minute, false); err == nil {
 		t.Fatal("a caller that has gone is waited for")
 	}
 }
@@ -104,12 +122,43 @@ func TestExplain(t *testing.T) {
 	w.decide(v.ApprovalID, dave, Approve)
 	e, err := w.s.Explain(w.ctx, "acme", v.ApprovalID)
 	w.must(err)
-	if e.RuleText != `tool == "issue_refund" && args.amount > 50` || e.RuleNow != "refunds" || strings.Join(e.Groups, "") != "S0FINANCE" || len(e.View.Votes) != 1 || len(e.Events) != 2 {
-		t.Fatalf("%q now %q, %v, %d votes, %d events", e.RuleText, e.RuleNow, e.Groups, len(e.View.Votes), len(e.Events))
+	if e.RuleText != `tool == "issue_refund" && args.amount > 50` || !e.Known || e.Rule != "refunds" || e.Quorum != 2 || strings.Join(e.Groups, "") != "S0FINANCE" || len(e.View.Votes) != 1 || len(e.Events) != 2 {
+		t.Fatalf("%q now %q, %v, %d votes, %d events", e.RuleText, e.Rule, e.Groups, len(e.View.Votes), len(e.Events))
 	}
-	w.change("name: refunds, ", "name: refunds-of-another-name, ")
-	if e, err = w.s.Explain(w.ctx, "acme", v.ApprovalID); err != nil || e.RuleNow != "" || e.RuleText == "" {
-		t.Fatalf("after the rule was renamed: %q now %q, %v", e.RuleText, e.RuleNow, err)
+	now := func(what, rule string, quorum int, groups string, pairs ...string) {
+		t.Helper()
+		w.change(pairs...)
+		e, err := w.s.Explain(w.ctx, "acme", v.ApprovalID)
+		w.must(err)
+		f, err := w.s.CardFacts(w.ctx, v.ApprovalID)
+		w.must(err)
+		open, err := w.s.Open(w.ctx, "acme", 10)
+		w.must(err)
+		if !e.Known || e.Rule != rule || e.Quorum != quorum || strings.Join(e.Groups, "") != groups || f.Needs() != quorum || open[0].Needs() != quorum || e.RuleText == "" {
+			t.Fatalf("%s: now %q (%v) of %v, quorum %d; card %d, list %d", what, e.Rule, e.Known, e.Groups, e.Quorum, f.Needs(), open[0].Needs())
+		}
+		r, err := w.s.Decide(w.ctx, w.click(v.ApprovalID, erin, Approve, func(rq *DecideRequest) { rq.MessageTS = "0.0" })) // tampered: asks nothing else
+		w.must(err)
+		if r.Denial.Kind != DenyTampered {
+			t.Fatal(r.Denial)
+		}
+		for user, in := range map[string]bool{erin: groups == "S0FINANCE", bob: groups == "S0RELEASE"} {
+			p, err := w.s.Standing(w.ctx, "acme", Reviewer{user, team})
+			w.must(err)
+			if p.MayDecide(open[0]) != in {
+				t.Errorf("%s: the list says of %s %v", what, user, !in)
+			}
+		}
+	}
+	now("renamed", "refunds-of-another-name", 2, "S0FINANCE", "name: refunds, ", "name: refunds-of-another-name, ")
+	now("another rule under the old name", "big", 3, "S0RELEASE", "name: refunds, when: 'tool == \"issue_refund\" && args.amount > 50', reviewers: {groups: [S0FINANCE]}, quorum: 2",
+		"name: big, when: 'tool == \"issue_refund\" && args.amount > 500', reviewers: {groups: [S0RELEASE]}, quorum: 3, decide_within: 24h, execute_within: 1h}\n      - {name: refunds, when: 'tool == \"issue_refund\" && args.amount > 50', reviewers: {groups: [S0FINANCE]}, quorum: 2")
+	now("a laxer rule", "refunds", 2, "S0FINANCE", "quorum: 2", "quorum: 1")
+	now("no rule takes it", "", 2, "S0FINANCE", "name: refunds, when: '", "name: refunds, do: deny, message: No., when: '", ", reviewers: {groups: [S0FINANCE]}, quorum: 2, decide_within: 24h, execute_within: 1h", "")
+	w.change("quorum: 2", "quorum: 1")
+	shell := New(Options{Clicks: w.db, Intake: w.db, Work: w.db}) // no keyset: the arguments stay sealed
+	if e, err = shell.Explain(w.ctx, "acme", v.ApprovalID); err != nil || e.Known || e.Quorum != 2 || strings.Join(e.Groups, "") != "S0FINANCE" {
+		t.Fatalf("without the keyset: %+v, %v", e.Present, err)
 	}
 	f, err := w.s.CardFacts(w.ctx, v.ApprovalID)
 	w.must(err)
@@ -143,12 +192,12 @@ func TestApply(t *testing.T) {
 	before := w.dump()
 	impact, err := w.s.Impact(w.ctx, w.parse(configuration, `"Mail {{.to}}"`, `"Write to {{.to}}"`, "users: [U0ALICE], groups: [S0RELEASE]", "users: [U0ALICE]").Tenants["acme"])
 	w.must(err)
-	if len(impact) != 2 || len(impact[ReasonToolChanged]) != 1 || impact[ReasonToolChanged][0].ApprovalID != mailed.ApprovalID || len(impact[ReasonReviewerLost]) != 1 || impact[ReasonReviewerLost][0].ApprovalID != decided.ApprovalID {
+	if len(impact.Blocked) != 2 || len(impact.Blocked[ReasonToolChanged]) != 1 || impact.Blocked[ReasonToolChanged][0].ApprovalID != mailed.ApprovalID || len(impact.Blocked[ReasonReviewerLost]) != 1 || impact.Blocked[ReasonReviewerLost][0].ApprovalID != decided.ApprovalID {
 		t.Fatalf("impact: %v", impact)
 	}
 	impact, err = w.s.Impact(w.ctx, w.parse(configuration, "- {name: deploys,", "- {name: freeze, when: 'tool == \"deploy_release\"', do: deny, message: \"Freeze.\"}\n      - {name: deploys,").Tenants["acme"])
 	w.must(err)
-	if len(impact) != 1 || len(impact[ReasonPolicyChanged]) != 2 {
+	if len(impact.Blocked) != 1 || len(impact.Blocked[ReasonPolicyChanged]) != 2 {
 		t.Fatalf("impact of a freeze: %v", impact)
 	}
 	if after := w.dump(); after != before {

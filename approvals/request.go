@@ -77,13 +77,28 @@ type SnapshotLink struct {
 	URL  string `json:"url"`
 }
 
-// Vote is one reviewer's counted decision.
+// Vote is one reviewer's decision. It is immutable, and one a person.
 type Vote struct {
 	By       string    `json:"by"` // slack:U… or rule:NAME
 	At       time.Time `json:"at"`
 	Decision string    `json:"decision"`
 	Reason   string    `json:"reason,omitempty"`
+	Void     bool      `json:"void,omitempty"` // the person was blocked after it: it counts for nothing, also when the block is lifted
 	Digest   string    `json:"-"`
+}
+
+// Approves says whether the vote counts for an approval.
+func (v Vote) Approves() bool { return v.Decision == string(Approve) && !v.Void }
+
+// Approving is how many votes count for the approval as proposed.
+func (v View) Approving() int {
+	n := 0
+	for _, vote := range v.Votes {
+		if vote.Approves() {
+			n++
+		}
+	}
+	return n
 }
 
 // LedgerView is the operation's place in the ledger.
@@ -154,6 +169,7 @@ type View struct {
 	Result          json.RawMessage `json:"result,omitempty"`
 	ToldAt          *time.Time      `json:"told_at,omitempty"`
 	Version         int64           `json:"version"`
+	Present         *Present        `json:"-"` // whom it asks now; only where people look: lists, cards, Details
 	Now             time.Time       `json:"-"` // the database's clock when the row was read
 }
 

@@ -27,6 +27,13 @@ type Delivery struct {
 	WebhookID string
 	Body      []byte
 	Attempt   int
+	Calls     []DeliveryCall // what Body tells of, for logs
+}
+
+// DeliveryCall names one call of a message.
+type DeliveryCall struct {
+	Approval                 ID
+	ToolCallID, OperationKey string
 }
 
 // DeliveryResult is what came of a try.
@@ -47,21 +54,27 @@ const (
 var (
 	// Takes the delivery: no other worker tries for deliveryHold. Returns no row when nothing is due. A call that the agent ran ahead
 	// and that became uncertain holds the first telling until it is reconciled.
-	sqlTakeResume = statement(`UPDATE run_pause SET attempts = attempts + 1, next_try_at = clock_timestamp() + $2::interval, sending_until = clock_timestamp() + interval '40 seconds' -- longer than building and sending may take
+	sqlTakeResume = statement(`UPDATE run_pause SET attempts = attempts + 1, trying_since = coalesce(trying_since, clock_timestamp()), next_try_at = clock_timestamp() + $2::interval,
+			sending_until = clock_timestamp() + interval '40 seconds' -- longer than building and sending may take
 		WHERE pause_id = $1 AND closed_at IS NOT NULL AND superseded_at IS NULL AND stopped_at IS NULL AND next_try_at <= clock_timestamp()
 			AND (told_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM run_call n JOIN approval_request r ON r.approval_id = n.approval_id WHERE n.pause_id = $1 AND r.status = 'uncertain'))
 		RETURNING tenant_id, agent, run_id, app_state_version, attempts`)
 	sqlReadMessage = statement(`SELECT sealed FROM resume_message WHERE pause_id = $1`)
 	sqlKeepMessage = statement(`INSERT INTO resume_message (pause_id, kind, sealed) VALUES ($1, $2, $3) ON CONFLICT (pause_id) DO NOTHING`)
-	sqlParkResume  = statement(`UPDATE run_pause SET next_try_at = NULL, sending_until = NULL WHERE pause_id = $1`)
-	sqlToldPause   = statement(`UPDATE run_pause SET told_at = coalesce(told_at, clock_timestamp()), told_revision = coalesce(nullif($2, ''), told_revision), next_try_at = NULL, dead_at = NULL, sending_until = NULL
+	// The agent fetches it: looked at again when the time for that is over, and then given up like on a deaf one. It can still be
+	// fetched after that.
+	sqlParkResume = statement(`UPDATE run_pause SET sending_until = NULL, dead_at = CASE WHEN told_at IS NULL AND clock_timestamp() >= trying_since + $2::interval THEN clock_timestamp() END,
+			next_try_at = CASE WHEN clock_timestamp() < trying_since + $2::interval THEN trying_since + $2::interval END
+		WHERE pause_id = $1 AND superseded_at IS NULL AND stopped_at IS NULL AND (told_at IS NULL OR again_at IS NOT NULL) RETURNING dead_at IS NOT NULL`)
+	sqlToldPause = statement(`UPDATE run_pause SET told_at = coalesce(told_at, clock_timestamp()), told_revision = coalesce(nullif($2, ''), told_revision), next_try_at = NULL, again_at = NULL, dead_at = NULL, sending_until = NULL
 		WHERE pause_id = $1 RETURNING tenant_id`)
 	sqlAttempts  = statement(`SELECT attempts FROM run_pause WHERE pause_id = $1`)
-	sqlStopPause = statement(`UPDATE run_pause SET stopped_at = clock_timestamp(), next_try_at = NULL, sending_until = NULL WHERE pause_id = $1 AND told_at IS NULL RETURNING tenant_id`)
+	sqlStopPause = statement(`UPDATE run_pause SET stopped_at = clock_timestamp(), next_try_at = NULL, again_at = NULL, sending_until = NULL WHERE pause_id = $1 AND superseded_at IS NULL RETURNING tenant_id`)
 	// Plans the next try, or gives up for good; $4: the agent accepted it, and may have acknowledged it meanwhile. A pause that was
-	// superseded or stopped is left alone.
-	sqlFailPause = statement(`UPDATE run_pause SET sending_until = NULL, dead_at = CASE WHEN told_at IS NULL AND clock_timestamp() > closed_at + $3::interval THEN clock_timestamp() END,
-			next_try_at = CASE WHEN clock_timestamp() > closed_at + $3::interval OR $4 AND told_at IS NOT NULL THEN NULL ELSE clock_timestamp() + $2::interval END
+	// superseded or stopped is left alone. An effort lasts for $3 from its first try on, not from the pause's close: a worker that
+	// was away for a weekend, an uncertain call or a dead letter that is driven again must not leave a single try.
+	sqlFailPause = statement(`UPDATE run_pause SET sending_until = NULL, dead_at = CASE WHEN told_at IS NULL AND clock_timestamp() > trying_since + $3::interval THEN clock_timestamp() END,
+			next_try_at = CASE WHEN clock_timestamp() > trying_since + $3::interval OR $4 AND told_at IS NOT NULL AND again_at IS NULL THEN NULL ELSE clock_timestamp() + $2::interval END
 		WHERE pause_id = $1 AND superseded_at IS NULL AND stopped_at IS NULL RETURNING tenant_id, dead_at IS NOT NULL`)
 )
 
@@ -84,9 +97,25 @@ func (s *Service) ResumeFor(ctx context.Context, pause uuid.UUID) (Delivery, err
 		return Delivery{}, err
 	}
 	if d.Pull {
-		_, err = s.work.Exec(ctx, sqlParkResume, pause)
+		err = s.park(ctx, pause, tenant)
 	}
 	return d, unavailable(err)
+}
+
+// park leaves a delivery for the agent to fetch, and gives it up when nobody has for as long as a webhook is tried.
+func (s *Service) park(ctx context.Context, pause uuid.UUID, tenant string) error {
+	return pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) error {
+		var dead bool
+		err := tx.QueryRow(ctx, sqlParkResume, pause, deliverFor).Scan(&dead)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && !dead {
+			return nil // acknowledged, stopped or superseded meanwhile; or parked
+		}
+		if err != nil {
+			return err
+		}
+		s.log.ErrorContext(ctx, "a run's resume was not fetched for 24 h; see `holdpoint deadletters`", "pause", pause)
+		return audit(ctx, tx, tenant, ID{}, pause, "run.dead_lettered", System, SurfaceSystem, map[string]any{"error": "nobody fetched it"})
+	})
 }
 
 func (s *Service) prepareDelivery(ctx context.Context, d *Delivery, pause uuid.UUID, tenant, version string) error {
@@ -103,8 +132,18 @@ func (s *Service) prepareDelivery(ctx context.Context, d *Delivery, pause uuid.U
 	}
 	d.Tenant, d.Pull, d.URL, d.Secret = cfg, v.Resume.Pull, v.Resume.URL, v.Resume.Secret
 	d.Send = !d.Pull
-	return nil
+	rows, err := s.work.Query(ctx, sqlDeliveryCalls, tenant, pause)
+	if err != nil {
+		return unavailable(err)
+	}
+	d.Calls, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c DeliveryCall, err error) {
+		return c, row.Scan(&c.Approval, &c.ToolCallID, &c.OperationKey)
+	})
+	return unavailable(err)
 }
+
+var sqlDeliveryCalls = statement(`SELECT r.approval_id, r.tool_call_id, r.operation_key FROM run_call n JOIN approval_request r ON r.approval_id = n.approval_id
+	WHERE n.tenant_id = $1 AND n.pause_id = $2 ORDER BY r.lineage_id`)
 
 var sqlPauseRevision = statement(`SELECT max(config_revision) FROM approval_request WHERE pause_id = $1`)
 
@@ -205,130 +244,6 @@ func (s *Service) RecordDelivery(ctx context.Context, pause uuid.UUID, r Deliver
 func deliveryBackoff(attempts int) time.Duration {
 	d := min(5*time.Second<<min(max(attempts-1, 0), 10), time.Hour)
 	return d + time.Duration((rand.Float64()-0.5)*0.4*float64(d)) //nolint:gosec // jitter
-}
-
-var sqlRedeliver = statement(`WITH p AS (
-		UPDATE run_pause SET next_try_at = clock_timestamp(), stopped_at = NULL, dead_at = NULL
-		WHERE pause_id = $2 AND closed_at IS NOT NULL AND superseded_at IS NULL AND (told_at IS NOT NULL OR NOT EXISTS (
-			SELECT 1 FROM run_pause q WHERE q.tenant_id = run_pause.tenant_id AND q.agent = run_pause.agent AND q.run_id = run_pause.run_id AND q.pause > run_pause.pause))
-		RETURNING pause_id)
-	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT $1, 'resume', p.pause_id FROM p`)
-
-// Redeliver asks for the resume of an approval's run to be delivered again. Nothing can change what is resumed.
-func (s *Service) Redeliver(ctx context.Context, key Key, id ID) error {
-	v, _, err := s.own(ctx, key, id)
-	if err != nil {
-		return err
-	}
-	return s.redrive(ctx, uuid.MustParse(v.PauseID))
-}
-
-func (s *Service) redrive(ctx context.Context, pause uuid.UUID) error {
-	box := newV7()
-	tag, err := s.clicks.Exec(ctx, sqlRedeliver, box, pause)
-	if err != nil {
-		return unavailable(err)
-	}
-	if tag.RowsAffected() == 0 {
-		return refuse(CodeConflict, "there is nothing to deliver: some of its calls are not settled, or the run went on with a later intake")
-	}
-	s.woke([]OutboxItem{{ID: box, Kind: OutboxResume, Subject: pause}})
-	return nil
-}
-
-var (
-	sqlPull = statement(`SELECT p.pause_id, p.pause, m.sealed FROM run_pause p JOIN resume_message m ON m.pause_id = p.pause_id
-		WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.superseded_at IS NULL AND p.stopped_at IS NULL AND p.told_at IS NULL ORDER BY p.pause LIMIT 1`)
-	sqlAckPause = statement(`SELECT p.pause_id FROM run_pause p JOIN resume_message m ON m.pause_id = p.pause_id
-		WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.pause = $4 AND p.superseded_at IS NULL`)
-	sqlRunKnown = statement(`SELECT EXISTS (SELECT 1 FROM run_pause WHERE tenant_id = $1 AND agent = $2 AND run_id = $3)`)
-)
-
-// PullResume gives the webhook's body of the run's oldest pause that is settled and not acknowledged; ok is false when there is none
-// within wait. An unknown run is ErrNotFound.
-func (s *Service) PullResume(ctx context.Context, key Key, runID string, wait time.Duration) (body []byte, pause int, ok bool, err error) {
-	var known bool
-	if err := s.clicks.QueryRow(ctx, sqlRunKnown, key.Tenant, key.Agent, runID).Scan(&known); err != nil {
-		return nil, 0, false, unavailable(err)
-	}
-	if !known {
-		return nil, 0, false, ErrNotFound
-	}
-	over := time.After(wait)
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		var id uuid.UUID
-		var column []byte
-		err := s.intake.QueryRow(ctx, sqlPull, key.Tenant, key.Agent, runID).Scan(&id, &pause, &column)
-		if err == nil {
-			body, err = s.opened(column, seal.MessageAAD(key.Tenant, id.String()))
-			return body, pause, err == nil, err
-		}
-		if !errors.Is(err, pgx.ErrNoRows) {
-			return nil, 0, false, unavailable(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, 0, false, ctx.Err()
-		case <-over:
-			return nil, 0, false, nil
-		case <-tick.C:
-		}
-	}
-}
-
-// AckResume records that the run has been told. Acknowledging twice is fine.
-func (s *Service) AckResume(ctx context.Context, key Key, runID string, pause int, agentRevision string) error {
-	var id uuid.UUID
-	err := s.clicks.QueryRow(ctx, sqlAckPause, key.Tenant, key.Agent, runID, pause).Scan(&id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ErrNotFound
-	}
-	if err != nil {
-		return unavailable(err)
-	}
-	return s.RecordDelivery(ctx, id, DeliveryResult{Delivered: true, AgentRevision: agentRevision})
-}
-
-// DeadLetter is a run that could not be told for 24 h, or whose agent said to stop.
-type DeadLetter struct {
-	PauseID, RunID, Agent string
-	Pause, Attempts       int
-	DeadAt                *time.Time
-	StoppedAt             *time.Time
-}
-
-var sqlDeadLetters = statement(`SELECT pause_id::text, run_id, agent, pause, attempts, dead_at, stopped_at FROM run_pause
-	WHERE tenant_id = $1 AND (dead_at IS NOT NULL OR stopped_at IS NOT NULL) AND told_at IS NULL ORDER BY pause_id`)
-
-// DeadLetters lists what was given up on.
-func (s *Service) DeadLetters(ctx context.Context, tenant string) ([]DeadLetter, error) {
-	rows, err := s.clicks.Query(ctx, sqlDeadLetters, tenant)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d DeadLetter, err error) {
-		return d, row.Scan(&d.PauseID, &d.RunID, &d.Agent, &d.Pause, &d.Attempts, &d.DeadAt, &d.StoppedAt)
-	})
-	return out, unavailable(err)
-}
-
-// Redrive delivers a dead letter again.
-func (s *Service) Redrive(ctx context.Context, tenant, pauseID string) error {
-	id, err := uuid.Parse(pauseID)
-	if err != nil {
-		return ErrNotFound
-	}
-	var known bool
-	err = s.clicks.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM run_pause WHERE pause_id = $1 AND tenant_id = $2)`, id, tenant).Scan(&known)
-	if err != nil {
-		return unavailable(err)
-	}
-	if !known {
-		return ErrNotFound
-	}
-	return s.redrive(ctx, id)
 }
 
 // rawJSON is JSON text that a message carries as it is.

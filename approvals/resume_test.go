@@ -74,15 +74,21 @@ func TestDeliveryIsOneMessage(t *testing.T) {
 	if err := w.s.AckResume(w.ctx, w.key, v.RunID, 2, ""); !isErr(err, ErrNotFound) {
 		t.Fatalf("acknowledged a pause that is not there: %v", err)
 	}
-	// Asked for again: the same bytes. A 202 to that leaves it told.
+	// Asked for again: the same bytes. A 202 to that is no more final than one to the first telling.
 	w.must(w.s.Redeliver(w.ctx, w.key, v.ApprovalID))
 	redelivered, ok := w.told(pause)
 	if !ok || string(redelivered.raw) != string(first.raw) {
 		t.Fatal("redelivered as another message")
 	}
 	w.must(w.s.RecordDelivery(w.ctx, pause, DeliveryResult{Accepted: true}))
+	if wait := one[float64](w, `SELECT extract(epoch FROM next_try_at - clock_timestamp()) FROM run_pause WHERE told_at IS NOT NULL`); wait < 290 || wait > 300 {
+		t.Fatalf("a redelivery that was accepted: again in %.0f s", wait)
+	}
+	w.must(w.s.AckResume(w.ctx, w.key, v.RunID, 1, ""))
+	// An answer that was slower than the acknowledgement plans nothing.
+	w.must(w.s.RecordDelivery(w.ctx, pause, DeliveryResult{Accepted: true}))
 	if n := one[int](w, `SELECT count(*) FROM run_pause WHERE told_at IS NOT NULL AND next_try_at IS NULL`); n != 1 {
-		t.Fatal("a redelivery that was accepted is repeated for ever")
+		t.Fatal("a redelivery that was acknowledged is repeated")
 	}
 	if events, err := w.s.Events(w.ctx, w.key, v.ApprovalID); err != nil || !has(events, "run.told") || !has(events, "run.not_told") || !has(events, "run.accepted") {
 		t.Fatalf("trail: %v", err)
@@ -122,6 +128,9 @@ func TestDeadLetters(t *testing.T) {
 		if len(letters) != 1 || letters[0].RunID != v.RunID || letters[0].DeadAt == nil {
 			t.Fatalf("%s: %d dead letters", what, len(letters))
 		}
+		if n, err := w.s.Undelivered(w.ctx); err != nil || n != (Undelivered{Unheard: 1}) {
+			t.Fatalf("%s: counted %+v, %v", what, n, err)
+		}
 		if _, ok := w.told(pause); ok {
 			t.Fatal("a dead letter is tried by itself")
 		}
@@ -152,11 +161,17 @@ func TestDeadLetters(t *testing.T) {
 	if letters, err := w.s.DeadLetters(w.ctx, "acme"); err != nil || len(letters) != 1 || letters[0].StoppedAt == nil {
 		t.Fatalf("%d letters, %v", len(letters), err)
 	}
+	if n, err := w.s.Undelivered(w.ctx); err != nil || n != (Undelivered{Stopped: 1}) {
+		t.Fatalf("counted %+v, %v", n, err)
+	}
 	// Its run went on since: resuming the old turn would be wrong.
 	next := w.intake(call("b", "ask_user", question))
 	next.RunID = v.RunID
 	if p := w.submit(next); p.Pause != 2 {
 		t.Fatalf("pause %d", p.Pause)
+	}
+	if n, err := w.s.Undelivered(w.ctx); err != nil || n != (Undelivered{}) {
+		t.Fatalf("nobody's to redrive any more, and counted %+v, %v", n, err)
 	}
 	w.refusal(w.s.Redeliver(w.ctx, w.key, v.ApprovalID), CodeConflict)
 }
@@ -226,5 +241,97 @@ func TestPull(t *testing.T) {
 	}
 	if _, _, _, err := w.s.PullResume(w.ctx, w.pull, "run_unknown", 0); !isErr(err, ErrNotFound) {
 		t.Fatalf("an unknown run: %v", err)
+	}
+}
+
+// Nobody fetches it: given up like on a deaf agent, listed, and still there for whoever comes later (L5). What was told is told again
+// when it is asked for, until that is acknowledged, too.
+func TestPulledByNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	v := w.proposeAs(w.pull, "pull/v1", "run_script", script)
+	w.decide(v.ApprovalID, alice, Reject)
+	pause := w.pauseOf(v.ApprovalID)
+	pulls := func(want bool) {
+		t.Helper()
+		if _, _, ok, err := w.s.PullResume(w.ctx, w.pull, v.RunID, 0); ok != want || err != nil {
+			t.Fatalf("pulled: %v %v", ok, err)
+		}
+	}
+	letters := func(want int) {
+		t.Helper()
+		if got, err := w.s.DeadLetters(w.ctx, "acme"); err != nil || len(got) != want {
+			t.Fatalf("%d dead letters, want %d: %v", len(got), want, err)
+		}
+	}
+	w.told(pause)
+	letters(0)
+	w.drain()
+	w.pass(25 * time.Hour)
+	if rep := w.sweep(); rep.Resumes != 1 {
+		t.Fatal("nobody looks whether it was fetched")
+	}
+	w.told(pause)
+	letters(1)
+	pulls(true)
+	w.must(w.s.AckResume(w.ctx, w.pull, v.RunID, 1, ""))
+	letters(0)
+	pulls(false)
+	w.must(w.s.Redeliver(w.ctx, w.pull, v.ApprovalID))
+	pulls(true)
+	w.told(pause)
+	pulls(true)
+	w.must(w.s.AckResume(w.ctx, w.pull, v.RunID, 1, ""))
+	pulls(false)
+	w.pass(25 * time.Hour)
+	w.drain()
+	if rep := w.sweep(); rep.Resumes != 0 {
+		t.Fatal("rung for after its acknowledgement")
+	}
+}
+
+// An effort to tell lasts 24 h from its own first try: after a weekend without workers, and again after a dead letter is redriven.
+func TestEachEffortLastsADay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	v := w.propose("ask_user", question)
+	w.decide(v.ApprovalID, alice, Reject)
+	pause := w.pauseOf(v.ApprovalID)
+	deaf := func(dead int) {
+		t.Helper()
+		if _, ok := w.told(pause); !ok {
+			t.Fatal("not tried")
+		}
+		w.must(w.s.RecordDelivery(w.ctx, pause, DeliveryResult{Error: "503"}))
+		if got, err := w.s.DeadLetters(w.ctx, "acme"); err != nil || len(got) != dead {
+			t.Fatalf("%d dead letters, want %d: %v", len(got), dead, err)
+		}
+	}
+	w.pass(60 * time.Hour)
+	for range 2 {
+		deaf(0)
+		w.pass(23 * time.Hour)
+		deaf(0)
+		w.pass(2 * time.Hour)
+		deaf(1)
+		w.must(w.s.Redrive(w.ctx, "acme", pause.String()))
+	}
+	w.told(pause)
+	w.must(w.s.RecordDelivery(w.ctx, pause, DeliveryResult{Delivered: true}))
+	// Asked for again, an agent may say 410 now, too: it is left in peace.
+	w.must(w.s.Redeliver(w.ctx, w.key, v.ApprovalID))
+	if _, ok := w.told(pause); !ok {
+		t.Fatal("not told again")
+	}
+	w.must(w.s.RecordDelivery(w.ctx, pause, DeliveryResult{Stopped: true}))
+	w.drain()
+	w.pass(time.Hour)
+	if rep := w.sweep(); rep.Resumes != 0 {
+		t.Fatal("told again after its 410")
+	}
+	if _, ok := w.told(pause); ok {
+		t.Fatal("told again after its 410")
 	}
 }

@@ -63,7 +63,7 @@ func (s *Service) revalidate(f *facts, x executionCheck) (verdict, *rules.Rule, 
 	if x.checkState && !s.stateAgrees(f) {
 		return end(Revoked, ReasonDigestMismatch), nil, none, nil
 	}
-	rule, v := f.authorised(args)
+	rule, v := f.authorised(args, claimAge)
 	if v != nil {
 		return *v, nil, none, nil
 	}
@@ -100,8 +100,9 @@ func (f *facts) votesAgree() bool {
 	return !slices.ContainsFunc(f.votes, func(v Vote) bool { return v.Decision == string(Approve) && v.Digest != f.req.digest })
 }
 
-// authorised holds the requester, the rule and every counted vote against the current configuration and people.
-func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
+// authorised holds the requester, the rule and every counted vote against the current configuration and people, of whom the mirror may be
+// as old as age.
+func (f *facts) authorised(args canon.Arguments, age time.Duration) (*rules.Rule, *verdict) {
 	r := f.req
 	no := func(v verdict) (*rules.Rule, *verdict) { return nil, &v }
 	unreadable := func(who rules.Reviewers) (*rules.Rule, *verdict) {
@@ -111,17 +112,15 @@ func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 	}
 	requester := slackUser(r.requester)
 	if requester != "" {
-		p, ok := f.users[requester]
-		switch {
-		case f.blocked[requester]:
-			return no(end(Revoked, ReasonRequesterInactive))
-		case !ok || f.now.Sub(p.syncedAt) > claimAge:
+		switch f.eligible(requester, age) {
+		case "":
+		case DenyUncheckable:
 			return unreadable(rules.Reviewers{})
-		case p.deleted || p.bot || p.invited || p.team != f.tenant.Slack.Team:
+		default:
 			return no(end(Revoked, ReasonRequesterInactive))
 		}
 	}
-	if groups := f.unread(requester, claimAge); len(groups) > 0 {
+	if groups := f.unread(r.requester, age); len(groups) > 0 {
 		return unreadable(rules.Reviewers{Groups: groups})
 	}
 	m, err := f.tenant.Match(f.input(args.Value))
@@ -133,7 +132,7 @@ func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 		if requester == "" {
 			return no(end(Revoked, ReasonRequesterLostRole))
 		}
-		switch g, known := f.granted(requester, *rule.Requesters, claimAge); {
+		switch g, known := f.granted(requester, *rule.Requesters, age); {
 		case g == nil && !known:
 			return unreadable(*rule.Requesters)
 		case g == nil:
@@ -144,7 +143,7 @@ func (f *facts) authorised(args canon.Arguments) (*rules.Rule, *verdict) {
 		return rule, nil
 	}
 	who := f.reviewers(rule)
-	valid, unknown := f.votesNow(rule, who)
+	valid, unknown := f.votesNow(rule, who, age)
 	lost := len(f.counted()) - valid - unknown
 	switch need := f.quorum(rule); {
 	case valid >= need:
@@ -187,11 +186,11 @@ func voters(votes []Vote) []string {
 }
 
 // votesNow holds the counted votes against the people as they are: how many still carry, and of how many that cannot be read.
-func (f *facts) votesNow(rule *rules.Rule, who rules.Reviewers) (valid, unknown int) {
+func (f *facts) votesNow(rule *rules.Rule, who rules.Reviewers, age time.Duration) (valid, unknown int) {
 	for _, v := range f.counted() {
 		user := slackUser(v.By)
-		no := f.eligible(user, claimAge)
-		g, known := f.granted(user, who, claimAge)
+		no := f.eligible(user, age)
+		g, known := f.granted(user, who, age)
 		switch {
 		case no == DenyUncheckable || no == "" && g == nil && !known:
 			unknown++
@@ -218,7 +217,9 @@ func (s *Service) stateAgrees(f *facts) bool {
 	}
 	reading, err := runstate.Read(r.sdkFormat, state)
 	if err != nil {
-		s.metrics.StateFailure()
+		if deserializeFailure(err) {
+			s.metrics.StateFailure()
+		}
 		return false
 	}
 	return slices.ContainsFunc(reading.Calls, func(c runstate.Call) bool {

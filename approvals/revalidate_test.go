@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -21,6 +22,11 @@ func TestAuthorityLostBeforeTheClaim(t *testing.T) {
 	}{
 		"the requester left":              {Revoked, ReasonRequesterInactive, save(person1(req, func(u *DirectoryUser) { u.Deleted = true }))},
 		"the requester moved away":        {Revoked, ReasonRequesterInactive, save(person1(req, func(u *DirectoryUser) { u.TeamID = "T0ELSE" }))},
+		"the requester became a guest":    {Revoked, ReasonRequesterInactive, save(person1(req, func(u *DirectoryUser) { u.Restricted = true }))},
+		"… a guest of one channel":        {Revoked, ReasonRequesterInactive, save(person1(req, func(u *DirectoryUser) { u.Restricted, u.UltraRestricted = true, true }))},
+		"… a stranger":                    {Revoked, ReasonRequesterInactive, save(person1(req, func(u *DirectoryUser) { u.Stranger = true }))},
+		"… a bot":                         {Revoked, ReasonRequesterInactive, save(person1(req, func(u *DirectoryUser) { u.Bot = true }))},
+		"… invited only":                  {Revoked, ReasonRequesterInactive, save(person1(req, func(u *DirectoryUser) { u.Invited = true }))},
 		"the requester lost the role":     {Revoked, ReasonRequesterLostRole, func(w *world, _ View) { w.group("S0ENG", bob) }},
 		"the role asks for another group": {Revoked, ReasonRequesterLostRole, change(deploys, "name: deploys, when: 'tool == \"deploy_release\" && args.environment == \"production\"', reviewers: {users: [U0ALICE], groups: [S0RELEASE]}, requesters: {groups: [S0ADMINS]}, decide_within: 4h, execute_within: 15m")},
 		"the agent lost the tool":         {Revoked, ReasonAgentNotAllowed, change("tools: [deploy_release, issue_refund, send_mail, ", "tools: [issue_refund, send_mail, ")},
@@ -297,4 +303,34 @@ func contains(list []string, s string) bool {
 		}
 	}
 	return false
+}
+
+// I3, I4: a group that a condition asks for is locked under a claim even when the requester is not in it: nobody joins it between the
+// reading and the commit.
+func TestConditionsLockTheirGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	w.group("S0CONTRACT")
+	w.change("name: small-refunds, when: 'tool == \"issue_refund\"'", "name: small-refunds, when: 'tool == \"issue_refund\" && !(\"S0CONTRACT\" in requester.groups)'")
+	v := w.propose("issue_refund", refund5)
+	c, err := w.s.work.Acquire(w.ctx)
+	w.must(err)
+	defer c.Release()
+	f, err := w.s.begin(w.ctx, c.Conn(), v.ApprovalID, want{payload: true})
+	w.must(err)
+	joined := make(chan error, 1)
+	go func() {
+		joined <- w.s.SaveGroup(context.WithoutCancel(w.ctx), "acme", DirectoryGroup{GroupID: "S0CONTRACT", Enabled: true, Members: []string{req}})
+	}()
+	w.until("the joining waits for the claim", func() bool { return w.waiting() == 1 })
+	if got := f.unread(v.Requester, claimAge); len(got) != 0 {
+		t.Fatalf("unread: %v", got)
+	}
+	_, err = c.Exec(w.ctx, "ROLLBACK")
+	w.must(err)
+	w.must(<-joined)
+	if r := w.agentRefused(v.ApprovalID, CodeForbidden); r.Reason != ReasonPolicyChanged {
+		t.Fatalf("reason %q", r.Reason)
+	}
 }

@@ -3,7 +3,6 @@ package approvals
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -46,11 +45,16 @@ var sqlSelect = statement(`SELECT r.approval_id FROM approval_open o JOIN approv
 // what is executing is only flagged (its outcome is still recorded, a retry is forbidden). It returns the approvals as they are
 // now, also those that it could not stop any more. Naming one approval of another tenant is ErrNotFound.
 func (s *Service) Revoke(ctx context.Context, rq RevokeRequest) ([]View, error) {
-	if strings.TrimSpace(rq.Reason) == "" {
+	if rq.Reason = said(rq.Reason); rq.Reason == "" {
 		return nil, refuse(CodeInvalidRequest, "say why: the reason is audited and shown on the card")
 	}
 	if n := rq.Select.named(); n != 1 {
 		return nil, fmt.Errorf("name one approval, run, agent, tool or person to stop, not %d", n)
+	}
+	if rq.Select.DecidedBy != "" {
+		if err := personID(rq.Select.DecidedBy); err != nil {
+			return nil, err
+		}
 	}
 	ids, err := s.selected(ctx, rq.Tenant, rq.Select)
 	if err != nil {
@@ -110,8 +114,14 @@ func (f *facts) revoke(by Actor, surface Surface, why Reason, words string) *swa
 
 // Withdraw takes back one of the agent's own approvals.
 func (s *Service) Withdraw(ctx context.Context, key Key, id ID, reason string) (View, error) {
-	if _, _, err := s.own(ctx, key, id); err != nil {
+	v, _, err := s.transition(ctx, s.intake, id, want{key: key.ID}, func(f *facts) (*swap, error) {
+		if err := f.caller(key); err != nil {
+			return nil, err
+		}
+		return f.revoke(AgentActor(key.Agent), SurfaceAPI, ReasonWithdrawn, line(reason)), nil
+	})
+	if err != nil {
 		return View{}, err
 	}
-	return s.revokeOne(ctx, id, AgentActor(key.Agent), SurfaceAPI, ReasonWithdrawn, line(reason))
+	return v, nil
 }

@@ -43,18 +43,21 @@ type Service struct {
 	log                  *slog.Logger
 	woke                 func([]OutboxItem)
 
-	tenants recall[revisionKey, *rules.Tenant] // revisions are immutable
-	active  recall[string, int64]              // tenant → the last seen active revision, a hint that every transaction checks
-	teams   recall[string, string]             // Slack team → tenant, the same kind of hint
-	keys    keyCache
-	rates   limiters
+	tenants  recall[revisionKey, *rules.Tenant] // revisions are immutable
+	active   recall[string, int64]              // tenant → the last seen active revision, a hint that every transaction checks
+	teams    recall[string, string]             // Slack team → tenant, the same kind of hint
+	keys     keyCache
+	rates    limiters
+	turns    turns
+	round    round
+	refusals coalescing
 }
 
 // New makes a core.
 func New(o Options) *Service {
 	s := &Service{
 		clicks: o.Clicks, intake: o.Intake, work: o.Work, sealer: o.Sealer, directory: o.Directory,
-		metrics: o.Metrics, log: o.Log, woke: o.Woke,
+		metrics: o.Metrics, log: o.Log, woke: o.Woke, turns: newTurns(),
 	}
 	if s.metrics == nil {
 		s.metrics = noMetrics{}

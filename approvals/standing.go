@@ -15,6 +15,7 @@ type Standing struct {
 	Groups []string   // Slack ids of the mirrored, readable groups that they are in
 	Names  []string   // those groups' handles
 	Admin  bool       // stops and reconciles; does not approve as an admin
+	Unread bool       // they may be an admin: the mirror of them or of an admins' group can't tell
 	Denial DenialKind // why they don't count at all; empty: a full, active member of the workspace, not blocked
 }
 
@@ -29,35 +30,38 @@ func (s *Service) Standing(ctx context.Context, tenant string, by Reviewer) (Sta
 	if by.TeamID != f.tenant.Slack.Team {
 		out.Denial = DenyIneligible
 	}
-	if out.Denial == "" {
-		g, _ := f.granted(by.UserID, f.tenant.Admins, decideAge)
-		out.Admin = g != nil
+	if out.Denial == "" || out.Denial == DenyUncheckable {
+		g, known := f.granted(by.UserID, f.tenant.Admins, decideAge)
+		out.Admin = out.Denial == "" && g != nil
+		out.Unread = !out.Admin && (g != nil || !known) // whoever is in no list needs no look-up to be told so
 	}
 	return out, nil
 }
 
-// MayDecide says whether the person is among those whom the request asks, by what it was made with: for lists, not for decisions.
+// MayDecide says whether the person is among those whom the request asks, as the view has it (Present): for lists, not for decisions.
 func (p Standing) MayDecide(v View) bool {
-	if p.Denial != "" || v.Status != Pending || v.Scope.ExcludeRequester && v.Requester == "slack:"+p.User ||
-		v.Scope.ExcludeEditor && slices.Contains(v.Editors, "slack:"+p.User) {
+	who := v.asks()
+	if p.Denial != "" || v.Status != Pending || who.ExcludeRequester && v.Requester == "slack:"+p.User ||
+		who.ExcludeEditor && slices.Contains(v.Editors, "slack:"+p.User) {
 		return false
 	}
-	_, ok := rules.Reviewers{Users: v.Scope.Users, Groups: v.Scope.Groups}.Permits(p.User, p.Groups)
+	_, ok := rules.Reviewers{Users: who.Users, Groups: who.Groups}.Permits(p.User, p.Groups)
 	return ok && !slices.ContainsFunc(v.Votes, func(vote Vote) bool { return vote.By == "slack:"+p.User })
 }
 
 // people reads what of the directory decides about some people, in one consistent batch.
 func (s *Service) people(ctx context.Context, tenant string, users ...string) (*facts, error) {
 	f := &facts{users: map[string]person{}, groups: map[string]group{}, members: map[membership]bool{}, blocked: map[string]bool{}, stops: map[string]bool{}}
-	t, _, err := s.activeTenant(ctx, s.clicks, tenant, true)
+	t, revision, err := s.activeTenant(ctx, s.clicks, tenant, true)
 	if err != nil {
 		return nil, err
 	}
-	f.tenant = t
+	f.tenant, f.revision = t, revision
+	asked := list(conditionGroups(t))
 	b := &pgx.Batch{}
 	b.Queue(sqlBegin)
 	b.Queue(sqlShareUsersOf, tenant, users).Query(f.scanUsers)
-	b.Queue(sqlShareGroupsOf, tenant, users).Query(f.scanLocked)
+	b.Queue(sqlShareGroupsOf, tenant, users, asked).Query(f.scanLocked)
 	b.Queue(sqlReadGroupsOf, tenant).Query(f.scanGroups)
 	b.Queue(sqlReadMembersOf, tenant, users, []string{}, t.Slack.Team).Query(f.scanMembers)
 	b.Queue(sqlReadDoor, tenant, "", "").Query(f.scanStops)

@@ -151,9 +151,26 @@ func TestAdmin(t *testing.T) {
 	if _, err := w.s.Admin(w.ctx, "acme", Reviewer{root, team}); !isErr(err, ErrNotAdmin) {
 		t.Error("blocked")
 	}
+	w.unblock(root)
 	w.age(decideAge + 1)
-	if _, err := w.s.Admin(w.ctx, "acme", Reviewer{second, team}); !isErr(err, ErrNotAdmin) {
-		t.Error("stale")
+	// I4: what the mirror can't tell has no effect, and is not told as "you are none"; whoever is named nowhere needs no look-up.
+	for user, want := range map[string]error{root: ErrUncheckable, second: ErrUncheckable} {
+		if by, err := w.s.Admin(w.ctx, "acme", Reviewer{user, team}); !isErr(err, want) || by != "" {
+			t.Errorf("stale: %s is %q, %v", user, by, err)
+		}
+	}
+	w.group("S0ADMINS", second) // the group is read again, the people are not
+	for user, want := range map[string]error{second: ErrUncheckable, alice: ErrNotAdmin, nobody: ErrNotAdmin} {
+		if _, err := w.s.Admin(w.ctx, "acme", Reviewer{user, team}); !isErr(err, want) {
+			t.Errorf("stale people: %s: %v", user, err)
+		}
+	}
+	w.people()
+	w.exec(`UPDATE slack_group SET synced_at = synced_at - interval '1 hour' WHERE group_id = 'S0ADMINS'`)
+	for user, want := range map[string]error{second: ErrUncheckable, alice: ErrUncheckable, root: nil} {
+		if _, err := w.s.Admin(w.ctx, "acme", Reviewer{user, team}); !isErr(err, want) {
+			t.Errorf("stale group: %s: %v", user, err)
+		}
 	}
 	if _, err := w.s.Admin(w.ctx, "nobody", Reviewer{root, team}); !isErr(err, ErrNoConfig) {
 		t.Errorf("no tenant: %v", err)
@@ -203,7 +220,7 @@ func TestReconcile(t *testing.T) {
 		id := w.approved(tool)
 		w.dies(id)
 		if tool == "book_flight" {
-			w.pass(71 * 1e9)
+			w.pass(76 * 1e9)
 			w.record(w.claimAny(id), OutcomeUnknown)
 			w.people()
 		} else {

@@ -2,15 +2,14 @@ package approvals
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/holdpoint/holdpoint/approvals/canon"
 	"github.com/holdpoint/holdpoint/approvals/rules"
@@ -67,13 +66,20 @@ func (s *Service) submit(ctx context.Context, key Key, in Intake) (Pause, error)
 		r.RetryAfter = wait
 		return Pause{}, r
 	}
-	d, err := s.read(tenant, key, &in)
-	if err != nil {
-		return Pause{}, err
+	var d *draft
+	weight := in.weight()
+	if turn := s.turns.do(ctx, weight, func() { d, err = s.read(tenant, key, &in) }); turn != nil || err != nil {
+		return Pause{}, errors.Join(turn, err)
 	}
 	refreshes := 0 // the requester, the requester's groups and the reviewers' may each be unread
 	for try := 0; ; try++ {
-		plan := prepare(tenant, d)
+		var plan []prepared
+		if err := s.turns.do(ctx, weight, func() { plan = prepare(ctx, tenant, d) }); err != nil {
+			return Pause{}, err
+		}
+		if ctx.Err() != nil { // the plan may be cut short
+			return Pause{}, unavailable(ctx.Err())
+		}
 		out, err := s.submitOnce(ctx, tenant, revision, d, plan)
 		var stale *staleDirectory
 		switch {
@@ -83,8 +89,15 @@ func (s *Service) submit(ctx context.Context, key Key, in Intake) (Pause, error)
 			if tenant, revision, err = s.activeTenant(ctx, s.intake, key.Tenant, true); err != nil {
 				return Pause{}, err
 			}
-		case errors.As(err, &stale) && refreshes < 3 && s.directory != nil:
+		case errors.As(err, &stale) && refreshes < 4 && s.directory != nil:
 			refreshes++
+			if len(stale.members) > 0 {
+				if stale.users, err = s.unmirrored(ctx, key.Tenant, stale.members); err != nil {
+					return Pause{}, err
+				} else if len(stale.users) == 0 {
+					return Pause{}, stale.refusal
+				}
+			}
 			if ferr := s.directory.Fresh(ctx, key.Tenant, stale.groups, stale.users, decideAge); ferr != nil {
 				s.log.WarnContext(ctx, "the directory could not be refreshed for an intake", "tenant", key.Tenant, "error", ferr)
 				return Pause{}, fmt.Errorf("%w: people and groups cannot be read right now", ErrUnavailable) // the agent tries again
@@ -103,7 +116,21 @@ var errMoved = errors.New("the configuration moved on")
 // staleDirectory says that a person or a group must be read from Slack before this intake can be judged.
 type staleDirectory struct {
 	groups, users []string
+	members       []string // groups whose members are to be read, those that the mirror does not have at all
 	refusal       *Refusal
+}
+
+// Members of groups who are not mirrored, as a group was read before them: up to a number beyond any quorum.
+var sqlUnmirrored = statement(`SELECT DISTINCT m.user_id FROM slack_group_member m LEFT JOIN slack_user u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id
+	WHERE m.tenant_id = $1 AND m.group_id = ANY ($2) AND u.user_id IS NULL ORDER BY 1 LIMIT 120`)
+
+func (s *Service) unmirrored(ctx context.Context, tenant string, groups []string) ([]string, error) {
+	rows, err := s.intake.Query(ctx, sqlUnmirrored, tenant, groups)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	users, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return users, unavailable(err)
 }
 
 func (e *staleDirectory) Error() string { return e.refusal.Error() }
@@ -123,7 +150,9 @@ func (s *Service) read(tenant *rules.Tenant, key Key, in *Intake) (*draft, error
 	}
 	reading, err := runstate.Read(in.Format, in.State, given...)
 	if err != nil {
-		s.metrics.StateFailure()
+		if deserializeFailure(err) {
+			s.metrics.StateFailure()
+		}
 		return nil, s.stateRefusal(tenant, key, in, err)
 	}
 	if runstate.Known(in.Format) {
@@ -175,6 +204,14 @@ func (s *Service) read(tenant *rules.Tenant, key Key, in *Intake) (*draft, error
 		s.metrics.StateBytes(len(in.State))
 	}
 	return d, nil
+}
+
+// deserializeFailure says that a state could not be read. One that was read and is refused for what it holds, a standing approval or a
+// credential, or for what it says is waiting, is no such failure.
+func deserializeFailure(err error) bool {
+	var standing *runstate.StandingError
+	var leaked *runstate.SecretError
+	return !errors.As(err, &standing) && !errors.As(err, &leaked) && !errors.Is(err, runstate.ErrMismatch)
 }
 
 // agree takes the calls from the state; what the agent said beside them (reason, expiry, target version) is kept.
@@ -234,97 +271,4 @@ func identity(path []string, id string) string {
 	f.list(path)
 	f.text(id)
 	return string(f.h.Sum(nil))
-}
-
-// prepared is one call under a configuration, or why it is refused. Refusals are kept until the transaction has seen that the
-// intake is no repeat: a repeat is answered whatever the configuration says now.
-type prepared struct {
-	tool     *rules.Tool
-	target   string
-	snapshot []byte
-	refusal  *Refusal
-}
-
-// prepare judges the calls as far as the configuration alone goes.
-func prepare(tenant *rules.Tenant, d *draft) []prepared {
-	out := make([]prepared, len(d.calls))
-	gate := admitted(tenant, d)
-	for i := range d.calls {
-		if gate != nil {
-			out[i].refusal = gate
-			continue
-		}
-		out[i] = prepareCall(tenant, d, i)
-	}
-	return out
-}
-
-// admitted is the registry's word on the agent and its version (I12).
-func admitted(tenant *rules.Tenant, d *draft) *Refusal {
-	agent, ok := tenant.Agents[d.key.Agent]
-	if !ok {
-		return refuse(CodeToolNotAllowed, "the agent %q is not in the configuration", d.key.Agent)
-	}
-	version, ok := agent.Version(d.in.AppStateVersion)
-	if !ok {
-		r := refuse(CodeVersionUnsupported, "the application version %q is not registered for the agent", d.in.AppStateVersion)
-		r.Suggest = tenant.SuggestVersion(d.key.Agent, d.in.AppStateVersion, d.in.Format)
-		return r
-	}
-	if err := version.AcceptsState(d.in.Format, d.in.SDKVersion, d.schema); err != nil {
-		r := refuse(CodeVersionUnsupported, "%s", err)
-		r.Suggest = tenant.SuggestVersion(d.key.Agent, d.in.AppStateVersion, d.in.Format)
-		return r
-	}
-	if !version.Open {
-		return refuse(CodeIntakeClosed, "the application version %q takes no new requests; propose from a current version", d.in.AppStateVersion)
-	}
-	return nil
-}
-
-func prepareCall(tenant *rules.Tenant, d *draft, i int) (p prepared) {
-	c := &d.calls[i]
-	no := func(r *Refusal, pointer string) prepared {
-		r.Pointer = fmt.Sprintf("/calls/%d%s", i, pointer)
-		return prepared{refusal: r}
-	}
-	tool, ok := tenant.Tools[c.in.Tool]
-	if !ok {
-		r := refuse(CodeUnknownTool, "the tool %q is not in the configuration", c.in.Tool)
-		r.Suggest = tenant.SuggestTool(c.in.Tool)
-		return no(r, "/tool")
-	}
-	if !tenant.Agents[d.key.Agent].Allows(tool.Name) || d.key.Tools != nil && !slices.Contains(d.key.Tools, tool.Name) {
-		r := refuse(CodeToolNotAllowed, "this agent's key does not cover the tool %q", tool.Name)
-		r.Suggest = tenant.SuggestAllow(d.key.Agent, tool.Name)
-		return no(r, "/tool")
-	}
-	p.tool, p.target = tool, tool.Name
-	if c.args.Readable() {
-		if err := tool.Validate(c.args.Value); err != nil {
-			var e *rules.SchemaError
-			if !errors.As(err, &e) {
-				return no(refuse(CodeSchemaMismatch, "the arguments do not fit the tool's schema"), "/arguments")
-			}
-			return no(refuse(CodeSchemaMismatch, "the arguments do not fit the tool's schema: %s", e.Message), "/arguments"+e.Pointer)
-		}
-		target, err := tool.Target(rules.Input{Tool: tool.Name, Args: c.args.Value, Agent: rules.AgentInput{Name: d.key.Agent, Path: c.in.AgentPath, Version: d.in.AppStateVersion}})
-		if err != nil {
-			return no(refuse(CodeRuleError, "%s", err), "/arguments")
-		}
-		p.target = target
-	}
-	snapshot, err := takeSnapshot(tool, c.args, c.in.Reason)
-	if err != nil {
-		return no(refuse(CodeInvalidRequest, "the arguments cannot be shown"), "/arguments")
-	}
-	p.snapshot = snapshot
-	return p
-}
-
-// newSalt keeps a low-entropy redacted argument from being guessed from the digest.
-func newSalt() []byte {
-	b := make([]byte, saltBytes)
-	_, _ = rand.Read(b) // never fails (crypto/rand)
-	return b
 }

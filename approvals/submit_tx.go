@@ -34,8 +34,9 @@ var (
 	sqlShareActiveOf = statement(`SELECT revision FROM config_active WHERE tenant_id = $1 FOR SHARE`)
 	sqlShareUsersOf  = statement(`SELECT u.user_id, u.team_id, u.name, u.deleted, u.restricted, u.ultra_restricted, u.bot, u.invited, u.stranger, u.synced_at
 		FROM slack_user u WHERE u.tenant_id = $1 AND u.user_id = ANY ($2) ORDER BY u.user_id FOR SHARE`)
-	sqlShareGroupsOf = statement(`SELECT g.group_id FROM slack_group g WHERE g.tenant_id = $1 AND g.group_id IN (
-		SELECT m.group_id FROM slack_group_member m WHERE m.tenant_id = $1 AND m.user_id = ANY ($2)) ORDER BY g.group_id FOR SHARE`)
+	// The groups that $2 are in, and those that conditions ask for.
+	sqlShareGroupsOf = statement(`SELECT g.group_id FROM slack_group g WHERE g.tenant_id = $1 AND (g.group_id = ANY ($3) OR g.group_id IN (
+		SELECT m.group_id FROM slack_group_member m WHERE m.tenant_id = $1 AND m.user_id = ANY ($2))) ORDER BY g.group_id FOR SHARE`)
 	sqlReadGroupsOf = statement(`SELECT g.group_id, g.handle, g.enabled, g.synced_at FROM slack_group g WHERE g.tenant_id = $1`)
 	// Who could decide: the requester's memberships, and everybody in the groups that the rules name, up to a number beyond any quorum.
 	sqlReadMembersOf = statement(`SELECT m.group_id, m.user_id FROM slack_group_member m WHERE m.tenant_id = $1 AND m.user_id = ANY ($2)
@@ -45,13 +46,16 @@ var (
 	// Of the reviewers named one by one: those that are known to count for nothing.
 	sqlReadUnfit = statement(`SELECT u.user_id FROM slack_user u WHERE u.tenant_id = $1 AND u.user_id = ANY ($2)
 		AND (u.team_id <> $3 OR u.deleted OR u.restricted OR u.ultra_restricted OR u.bot OR u.invited OR u.stranger)`)
-	sqlReadDoor = statement(`SELECT 'block', b.user_id FROM blocked_user b WHERE b.tenant_id = $1
+	sqlReadDoor = statement(`SELECT 'block', b.user_id FROM blocked_user b WHERE b.active AND b.tenant_id = $1
 		UNION ALL SELECT 'key', k.id FROM api_key k WHERE k.id = $2 AND k.tenant_id = $1 AND k.agent = $3 AND k.revoked_at IS NULL`)
 	sqlReadRepeat = statement(`SELECT p.pause_id, p.pause FROM run_pause p WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3 AND p.intake_key = $4`)
 	sqlReadRun    = statement(`SELECT coalesce((SELECT max(p.pause) FROM run_pause p WHERE p.tenant_id = $1 AND p.agent = $2 AND p.run_id = $3), 0),
 		(SELECT count(*) FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id WHERE o.tenant_id = $1 AND o.run_id = $3 AND r.agent = $2)`)
-	sqlReadReplaced = statement(`SELECT DISTINCT ON (r.tool_name) r.tool_name, r.approval_id FROM approval_request r
-		WHERE r.tenant_id = $1 AND r.agent = $2 AND r.run_id = $3 AND r.status = 'migration_required' ORDER BY r.tool_name, r.approval_id DESC`)
+	// What the run may propose afresh, newest first, but what a proposal has replaced already.
+	sqlReadReplaced = statement(`SELECT r.approval_id, r.call_path, r.tool_call_id, r.tool_name, r.target FROM approval_request r
+		WHERE r.tenant_id = $1 AND r.agent = $2 AND r.run_id = $3 AND r.status = 'migration_required'
+			AND NOT EXISTS (SELECT 1 FROM approval_request n WHERE n.tenant_id = $1 AND n.agent = $2 AND n.run_id = $3 AND n.replaces_id = r.approval_id)
+		ORDER BY r.approval_id DESC LIMIT 500`)
 )
 
 // intakeFacts are what an intake's transaction has locked and read.
@@ -62,8 +66,15 @@ type intakeFacts struct {
 	pause    int // of the repeat
 	last     int // the run's newest pause
 	open     int // calls of the run that are not over
-	replaced map[string]ID
+	replaced []ended
 	unfit    map[string]bool // named reviewers who count for nothing
+}
+
+// ended is an approval that its run may propose afresh.
+type ended struct {
+	id                   ID
+	path                 []string
+	callID, tool, target string
 }
 
 // untold is an approval of a pause that has not been told yet.
@@ -75,7 +86,7 @@ type untold struct {
 
 func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, tenant *rules.Tenant) (*intakeFacts, error) {
 	named, groups := reviewersOf(tenant)
-	f := &intakeFacts{replaced: map[string]ID{}, unfit: map[string]bool{}}
+	f := &intakeFacts{unfit: map[string]bool{}}
 	f.users, f.groups, f.members, f.blocked = map[string]person{}, map[string]group{}, map[membership]bool{}, map[string]bool{}
 	f.stops = map[string]bool{}
 	k, in := d.key, d.in
@@ -114,7 +125,7 @@ func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, tenant
 	b.Queue(sqlShareLineOf, k.Tenant)
 	b.Queue(sqlShareActiveOf, k.Tenant).QueryRow(func(row pgx.Row) error { return row.Scan(&f.revision) })
 	b.Queue(sqlShareUsersOf, k.Tenant, people).Query(f.scanUsers)
-	b.Queue(sqlShareGroupsOf, k.Tenant, people).Query(f.scanLocked)
+	b.Queue(sqlShareGroupsOf, k.Tenant, people, list(conditionGroups(tenant))).Query(f.scanLocked)
 	b.Queue(sqlReadGroupsOf, k.Tenant).Query(f.scanGroups)
 	b.Queue(sqlReadMembersOf, k.Tenant, people, list(groups), tenant.Slack.Team).Query(f.scanMembers)
 	b.Queue(sqlReadUnfit, k.Tenant, list(named), tenant.Slack.Team).Query(func(rows pgx.Rows) error {
@@ -132,12 +143,11 @@ func (s *Service) beginIntake(ctx context.Context, c *pgx.Conn, d *draft, tenant
 	b.Queue(sqlReadRun, k.Tenant, k.Agent, in.RunID).QueryRow(func(row pgx.Row) error { return row.Scan(&f.last, &f.open) })
 	b.Queue(sqlReadReplaced, k.Tenant, k.Agent, in.RunID).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			var tool string
-			var id ID
-			if err := rows.Scan(&tool, &id); err != nil {
+			var e ended
+			if err := rows.Scan(&e.id, &e.path, &e.callID, &e.tool, &e.target); err != nil {
 				return err
 			}
-			f.replaced[tool] = id
+			f.replaced = append(f.replaced, e)
 		}
 		return rows.Err()
 	})
@@ -165,9 +175,13 @@ func (s *Service) submitOnce(ctx context.Context, tenant *rules.Tenant, revision
 	rollback := func() { _, _ = c.Exec(context.WithoutCancel(ctx), "ROLLBACK") } // a failure closes the connection, which rolls back too
 	if !f.keyLive {
 		rollback()
-		return Pause{}, refuse(CodeUnauthorized, "this key was revoked; ask for a new one")
+		return Pause{}, revokedKey()
 	}
 	if f.repeat != (uuid.UUID{}) {
+		if no := d.uncovered(); no != nil {
+			rollback()
+			return Pause{}, no
+		}
 		p, err := s.readPause(ctx, c.Conn(), f.repeat)
 		rollback()
 		p.Repeat = true
@@ -202,7 +216,7 @@ func (s *Service) submitOnce(ctx context.Context, tenant *rules.Tenant, revision
 
 // answer tells a fresh pause from what was just written; only an intake that carried older calls over reads them again.
 func (s *Service) answer(ctx context.Context, c *pgx.Conn, f *intakeFacts, w *composed) (Pause, error) {
-	w.wake(s)
+	w.wake(ctx, s, f.now)
 	if len(w.carried) > 0 || len(w.decided) > 0 {
 		return s.readPause(ctx, c, w.pauseID)
 	}

@@ -2,9 +2,12 @@ package approvals
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -18,19 +21,30 @@ type SuspendRequest struct {
 	Name    string // empty for tenant
 	Reason  string
 	Active  bool
+	// Listed, where it is set, is what a person was shown before they lifted the switch (Suspension.Listed): exactly that starts, or nothing
+	// changes and ErrListChanged asks for another look.
+	Listed string
 }
+
+// ErrListChanged says that lifting a switch would start other calls than the person was shown, or that it was thrown again since. Nothing
+// was changed.
+var ErrListChanged = errors.New("what would start has changed since it was listed; nothing was changed: look again")
 
 // Suspension is what a switch meets: what is executing right now, and what was approved and would start when it is lifted.
 type Suspension struct {
 	InFlight   []View
 	WouldStart []View
+	Listed     string // names the throw of the switch and exactly WouldStart
 }
 
 var (
 	sqlSuspend = statement(`INSERT INTO suspension (tenant_id, scope, name, active, reason, by) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (tenant_id, scope, name) DO UPDATE SET active = excluded.active, reason = excluded.reason, by = excluded.by, at = clock_timestamp()`)
-	sqlUnderSwitch = statement(`SELECT ` + requestColumns + ` FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
+	sqlUnderSwitch = statement(`SELECT ` + listColumns + ` FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
 		WHERE o.tenant_id = $1 AND r.status = $2 AND ($3 = 'tenant' OR $3 = 'agent' AND r.agent = $4 OR $3 = 'tool' AND r.tool_name = $4) ORDER BY r.approval_id`)
+	sqlIDsUnderSwitch = statement(`SELECT r.approval_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
+		WHERE o.tenant_id = $1 AND r.status = $2 AND ($3 = 'tenant' OR $3 = 'agent' AND r.agent = $4 OR $3 = 'tool' AND r.tool_name = $4) ORDER BY r.approval_id`)
+	sqlThrownAt = statement(`SELECT s.at FROM suspension s WHERE s.tenant_id = $1 AND s.scope = $2 AND s.name = $3 AND s.active`)
 	sqlRingHeld = statement(`UPDATE approval_open o SET due_at = clock_timestamp() WHERE o.tenant_id = $1 AND o.wait = 'held'`)
 )
 
@@ -41,8 +55,51 @@ func (s *Service) Reach(ctx context.Context, tenant, scope, name string) (Suspen
 	if out.InFlight, err = s.views(ctx, sqlUnderSwitch, tenant, string(Executing), scope, name); err != nil {
 		return out, err
 	}
-	out.WouldStart, err = s.views(ctx, sqlUnderSwitch, tenant, string(Approved), scope, name)
-	return out, err
+	if out.WouldStart, err = s.views(ctx, sqlUnderSwitch, tenant, string(Approved), scope, name); err != nil {
+		return out, err
+	}
+	ids := make([]ID, len(out.WouldStart))
+	for i, v := range out.WouldStart {
+		ids[i] = v.ApprovalID
+	}
+	out.Listed, err = listed(ctx, s.clicks, tenant, scope, name, ids)
+	return out, unavailable(err)
+}
+
+// listed is the digest over one throw of a switch and what lifting it would start.
+func listed(ctx context.Context, q querier, tenant, scope, name string, ids []ID) (string, error) {
+	var at time.Time
+	if err := noRows(q.QueryRow(ctx, sqlThrownAt, tenant, scope, name).Scan(&at)); err != nil {
+		return "", err
+	}
+	f := newFields("holdpoint switch v1")
+	for _, s := range []string{tenant, scope, name, at.UTC().Format(time.RFC3339Nano)} {
+		f.text(s)
+	}
+	for _, id := range ids {
+		f.text(id.String())
+	}
+	return hex.EncodeToString(f.h.Sum(nil)[:16]), nil
+}
+
+// unchanged holds what was listed against what is, under the lock that every decision and claim waits for.
+func (rq SuspendRequest) unchanged(ctx context.Context, tx pgx.Tx) error {
+	if rq.Active || rq.Listed == "" {
+		return nil
+	}
+	rows, err := tx.Query(ctx, sqlIDsUnderSwitch, rq.Tenant, string(Approved), rq.Scope, rq.Name)
+	if err != nil {
+		return err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[ID])
+	if err != nil {
+		return err
+	}
+	now, err := listed(ctx, tx, rq.Tenant, rq.Scope, rq.Name, ids)
+	if err == nil && now != rq.Listed {
+		err = ErrListChanged
+	}
+	return err
 }
 
 // Suspend commits the switch under config_active FOR UPDATE: a claim sees it, or was committed before it and is listed as in flight.
@@ -65,7 +122,7 @@ func (s *Service) Suspend(ctx context.Context, rq SuspendRequest) (Suspension, e
 	default:
 		return Suspension{}, refuse(CodeInvalidRequest, "pause a tenant, an agent or a tool")
 	}
-	if strings.TrimSpace(rq.Reason) == "" {
+	if rq.Reason = said(rq.Reason); rq.Reason == "" {
 		return Suspension{}, refuse(CodeInvalidRequest, "say why: the reason is audited and shown on the cards")
 	}
 	kind := "execution.suspended"
@@ -73,6 +130,9 @@ func (s *Service) Suspend(ctx context.Context, rq SuspendRequest) (Suspension, e
 		kind = "execution.unsuspended"
 	}
 	err = s.administer(ctx, rq.Tenant, rq.By, rq.Surface, kind, map[string]any{"scope": rq.Scope, "name": rq.Name, "reason": rq.Reason}, func(ctx context.Context, tx pgx.Tx) error {
+		if err := rq.unchanged(ctx, tx); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, sqlSuspend, rq.Tenant, rq.Scope, rq.Name, rq.Active, rq.Reason, string(rq.By)); err != nil || rq.Active {
 			return err
 		}
@@ -96,8 +156,19 @@ type BlockRequest struct {
 }
 
 var (
-	sqlBlock   = statement(`INSERT INTO blocked_user (tenant_id, user_id, reason, by) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant_id, user_id) DO UPDATE SET reason = excluded.reason, by = excluded.by, at = clock_timestamp()`)
-	sqlUnblock = statement(`DELETE FROM blocked_user WHERE tenant_id = $1 AND user_id = $2`)
+	sqlBlock = statement(`INSERT INTO blocked_user (tenant_id, user_id, reason, by) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (tenant_id, user_id) DO UPDATE SET active = true, reason = excluded.reason, by = excluded.by, at = clock_timestamp()`)
+	// Keeps the time of the block: votes from before it stay void.
+	sqlUnblock = statement(`UPDATE blocked_user SET active = false, reason = $3, by = $4 WHERE tenant_id = $1 AND user_id = $2`)
+	// Cards that show a vote which has just become void: taken for unpainted, and promised to be painted anew.
+	sqlRepaintVoted = statement(`WITH touched AS (
+		SELECT r.approval_id, r.card_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
+			JOIN approval_decision d ON d.approval_id = r.approval_id AND d.reviewer = 'slack:' || $2::text
+		WHERE o.tenant_id = $1 AND r.status = 'pending'
+	), unpainted AS (
+		UPDATE card c SET shown_version = 0 FROM touched t WHERE c.card_id = t.card_id AND c.message_ts IS NOT NULL
+	)
+	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT gen_random_uuid(), 'card', t.approval_id FROM touched t RETURNING outbox_id, subject_id`)
 	// What the person's word still carries: votes on what waits or is approved, and calls that they are behind.
 	sqlCarriedBy = statement(`SELECT r.approval_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
 		WHERE o.tenant_id = $1 AND r.status IN ('pending', 'approved') AND (r.requester = 'slack:' || $2
@@ -106,25 +177,43 @@ var (
 )
 
 // Block commits the block first (no decision or claim can pass it any more), then revokes what the person asked for and what was
-// approved with their vote. Votes on what still waits stay as rows and do not count. It returns what it revoked.
+// approved with their vote. Votes on what still waits stay as rows and do not count, also when the block is lifted; their cards are
+// painted anew. It returns what it revoked. Somebody who is not mirrored is blocked all the same (Mirrored tells).
 func (s *Service) Block(ctx context.Context, rq BlockRequest) ([]View, error) {
-	if strings.TrimSpace(rq.Reason) == "" {
+	if err := personID(rq.UserID); err != nil {
+		return nil, err
+	}
+	if rq.Reason = said(rq.Reason); rq.Reason == "" {
 		return nil, refuse(CodeInvalidRequest, "say why: the reason is audited")
 	}
 	kind := "person.blocked"
 	if !rq.Blocked {
 		kind = "person.unblocked"
 	}
-	err := s.administer(ctx, rq.Tenant, rq.By, rq.Surface, kind, map[string]any{"user": rq.UserID, "reason": rq.Reason}, func(ctx context.Context, tx pgx.Tx) (err error) {
-		if rq.Blocked {
-			_, err = tx.Exec(ctx, sqlBlock, rq.Tenant, rq.UserID, rq.Reason, string(rq.By))
-		} else {
-			_, err = tx.Exec(ctx, sqlUnblock, rq.Tenant, rq.UserID)
+	var cards []OutboxItem
+	err := s.administer(ctx, rq.Tenant, rq.By, rq.Surface, kind, map[string]any{"user": rq.UserID, "reason": rq.Reason}, func(ctx context.Context, tx pgx.Tx) error {
+		if !rq.Blocked {
+			_, err := tx.Exec(ctx, sqlUnblock, rq.Tenant, rq.UserID, rq.Reason, string(rq.By))
+			return err
 		}
+		if _, err := tx.Exec(ctx, sqlBlock, rq.Tenant, rq.UserID, rq.Reason, string(rq.By)); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, sqlRepaintVoted, rq.Tenant, rq.UserID)
+		if err != nil {
+			return err
+		}
+		cards, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o OutboxItem, err error) {
+			o.Kind = OutboxCard
+			return o, row.Scan(&o.ID, &o.Subject)
+		})
 		return err
 	})
 	if err != nil || !rq.Blocked {
 		return nil, err
+	}
+	if len(cards) > 0 {
+		s.woke(cards)
 	}
 	rows, err := s.clicks.Query(ctx, sqlCarriedBy, rq.Tenant, rq.UserID)
 	if err != nil {
@@ -154,4 +243,12 @@ func (s *Service) Block(ctx context.Context, rq BlockRequest) ([]View, error) {
 		}
 	}
 	return out, nil
+}
+
+var sqlMirrored = statement(`SELECT EXISTS (SELECT 1 FROM slack_user WHERE tenant_id = $1 AND user_id = $2)`)
+
+// Mirrored says whether a person is in the tenant's mirror of Slack: an id that is not may be a typing error.
+func (s *Service) Mirrored(ctx context.Context, tenant, user string) (known bool, err error) {
+	err = s.clicks.QueryRow(ctx, sqlMirrored, tenant, user).Scan(&known)
+	return known, unavailable(err)
 }

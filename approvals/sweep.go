@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,10 @@ import (
 
 	"github.com/holdpoint/holdpoint/approvals/rules"
 )
+
+// cardBehind says of an open approval r that its card c does not show it, and should by now; $2 is how long a ring may take.
+const cardBehind = `c.shown_version < r.version AND (r.operator_scope ->> 'auto' IS NULL OR r.held IS NOT NULL OR r.status = 'uncertain' OR c.post_started IS NOT NULL)
+			AND r.created_at < clock_timestamp() - $2::interval AND (c.post_started IS NULL OR c.post_started < clock_timestamp() - $2::interval)`
 
 // SweepReport counts what one sweep did.
 type SweepReport struct {
@@ -28,27 +33,54 @@ var (
 	sqlDueResumes = statement(`INSERT INTO outbox (outbox_id, kind, subject_id)
 		SELECT gen_random_uuid(), 'resume', p.pause_id FROM run_pause p WHERE p.next_try_at <= clock_timestamp() - interval '2 seconds'
 			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = p.pause_id AND b.kind = 'resume') ORDER BY p.next_try_at LIMIT $1`)
-	// Cards of what is not over that do not show their row: a lost ring, or Slack was down.
-	sqlDueCards = statement(`INSERT INTO outbox (outbox_id, kind, subject_id)
-		SELECT gen_random_uuid(), 'card', c.approval_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id JOIN card c ON c.card_id = r.card_id
-		WHERE c.shown_version < r.version AND (r.operator_scope ->> 'auto' IS NULL OR r.held IS NOT NULL OR r.status = 'uncertain' OR c.post_started IS NOT NULL) AND r.created_at < clock_timestamp() - $2::interval
-			AND (c.post_started IS NULL OR c.post_started < clock_timestamp() - $2::interval)
-			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = c.approval_id AND b.kind = 'card') LIMIT $1`)
+	// Cards of what is not over that do not show their row: a lost ring, or Slack was down. Not all that is open is looked at, but the
+	// next $3 approvals after $1, by id; who sweeps goes round. Returns the last one looked at, how many were, and the rings.
+	sqlDueCards = statement(`WITH part AS (SELECT o.approval_id FROM approval_open o WHERE o.approval_id > $1 ORDER BY o.approval_id LIMIT $3
+	), rung AS (INSERT INTO outbox (outbox_id, kind, subject_id)
+		SELECT gen_random_uuid(), 'card', c.approval_id FROM part o JOIN approval_request r ON r.approval_id = o.approval_id JOIN card c ON c.card_id = r.card_id
+		WHERE ` + cardBehind + `
+			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = c.approval_id AND b.kind = 'card') RETURNING 1)
+	SELECT (SELECT p.approval_id FROM part p ORDER BY p.approval_id DESC LIMIT 1), (SELECT count(*) FROM part), (SELECT count(*) FROM rung)`)
 	sqlBehind = statement(`UPDATE approval_open SET due_at = clock_timestamp() + $2::interval WHERE approval_id = $1 AND due_at <= clock_timestamp()`)
-	// The same for what ended lately: its end was dispatched to a queue that forgot it. Only the newest events are looked at, so
-	// that the cost has a bound.
-	sqlDueEnds = statement(`INSERT INTO outbox (outbox_id, kind, subject_id)
+	// The same for what changed or ended lately: its ring was dispatched to a queue that forgot it. Only the newest events are looked
+	// at, so that the cost has a bound.
+	sqlDueChanges = statement(`INSERT INTO outbox (outbox_id, kind, subject_id)
 		SELECT gen_random_uuid(), 'card', c.approval_id FROM (
 			SELECT DISTINCT e.approval_id FROM (SELECT approval_id, to_status, at FROM audit_event ORDER BY event_id DESC LIMIT $1) e
-			WHERE e.to_status <> 'pending' AND e.at < clock_timestamp() - $2::interval AND e.at > clock_timestamp() - interval '1 hour') d
-		JOIN approval_request r ON r.approval_id = d.approval_id AND r.ended_at IS NOT NULL JOIN card c ON c.card_id = r.card_id
-		WHERE c.shown_version < r.version AND (c.message_ts IS NOT NULL OR c.post_started BETWEEN clock_timestamp() - interval '10 minutes' AND clock_timestamp() - $2::interval)
+			WHERE e.to_status IS NOT NULL AND e.at < clock_timestamp() - $2::interval AND e.at > clock_timestamp() - interval '1 hour') d
+		JOIN approval_request r ON r.approval_id = d.approval_id JOIN card c ON c.card_id = r.card_id
+		WHERE CASE WHEN r.ended_at IS NULL THEN ` + cardBehind + ` ELSE c.shown_version < r.version
+				AND (c.message_ts IS NOT NULL OR c.post_started BETWEEN clock_timestamp() - interval '10 minutes' AND clock_timestamp() - $2::interval) END
 			AND NOT EXISTS (SELECT 1 FROM outbox b WHERE b.subject_id = c.approval_id AND b.kind = 'card')`)
 	sqlForgetSeen = statement(`DELETE FROM slack_seen WHERE seen_at < clock_timestamp() - interval '15 minutes'`)
 )
 
-// recentEvents are looked through for ends whose card does not show them.
-const recentEvents = 2000
+// What one sweep looks through for cards that are behind: the newest events, and the next part of all that is open.
+const (
+	recentEvents = 2000
+	openPart     = 2000
+)
+
+// round is how far a process has come in its rounds of what is open.
+type round struct {
+	mu    sync.Mutex
+	after ID
+}
+
+// cards rings for the cards of the next part of what is open, and comes round when it was the last.
+func (s *Service) cards(ctx context.Context) (rung int, err error) {
+	s.round.mu.Lock()
+	defer s.round.mu.Unlock()
+	var last ID
+	var looked int
+	if err := s.work.QueryRow(ctx, sqlDueCards, uuid.UUID(s.round.after), 2*ringAgain, openPart).Scan(&last, &looked, &rung); err != nil {
+		return 0, unavailable(err)
+	}
+	if s.round.after = last; looked < openPart {
+		s.round.after = ID{}
+	}
+	return rung, nil
+}
 
 // Sweep is the backstop of everything (liveness L2–L6): it expires what is past its deadline, rings again for what should be
 // running, and ends what only a person can end. It is level-triggered and safe to run in every worker at once; a kill in it leaves
@@ -79,10 +111,9 @@ func (s *Service) Sweep(ctx context.Context, limit int) (SweepReport, error) {
 	tag, err := s.work.Exec(ctx, sqlDueResumes, limit)
 	rep.Resumes = int(tag.RowsAffected())
 	errs = append(errs, unavailable(err))
-	tag, err = s.work.Exec(ctx, sqlDueCards, limit, 2*ringAgain)
-	rep.Cards = int(tag.RowsAffected())
-	errs = append(errs, unavailable(err))
-	tag, err = s.work.Exec(ctx, sqlDueEnds, recentEvents, 2*ringAgain)
+	rep.Cards, err = s.cards(ctx)
+	errs = append(errs, err)
+	tag, err = s.work.Exec(ctx, sqlDueChanges, recentEvents, 2*ringAgain)
 	rep.Cards += int(tag.RowsAffected())
 	errs = append(errs, unavailable(err))
 	_, err = s.work.Exec(ctx, sqlForgetSeen)

@@ -197,3 +197,38 @@ func TestWoken(t *testing.T) {
 	}
 	w.must(w.s.Ping(w.ctx))
 }
+
+// L1, L6: a sweep looks at a bounded part of what is open, goes round, and so comes to every card; what changed lately it finds at once.
+func TestSweepGoesRound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.propose("deploy_release", production)
+	w.drain()
+	const parts = 3
+	w.exec(`CREATE TABLE more AS SELECT gen_random_uuid() AS id FROM generate_series(1, $1)`, parts*openPart-openPart/2)
+	w.exec(`INSERT INTO approval_request SELECT (x).* FROM (SELECT jsonb_populate_record(r, jsonb_build_object('approval_id', id, 'lineage_id', id, 'card_id', id)) AS x FROM approval_request r, more OFFSET 0) y`)
+	w.exec(`INSERT INTO approval_open SELECT m.id, o.tenant_id, o.run_id, o.wait, o.due_at FROM approval_open o, more m`)
+	w.exec(`INSERT INTO card (card_id, tenant_id, approval_id, pause_id, channel, message_ts, mac_key, shown_version) SELECT m.id, c.tenant_id, m.id, c.pause_id, c.channel, '1', c.mac_key, 1 FROM card c, more m`)
+	w.exec(`UPDATE card SET message_ts = '1', shown_version = 1`)
+	w.pass(2 * time.Hour) // no event is recent
+	last := one[ID](w, `SELECT approval_id FROM approval_open ORDER BY approval_id DESC LIMIT 1`)
+	w.exec(`UPDATE card SET shown_version = 0 WHERE approval_id = $1`, last)
+	for round := range 2 {
+		for part := range parts {
+			rep := w.sweep()
+			if want := part == parts-1; (rep.Cards == 1) != want || want && w.outbox(OutboxCard, uuid.UUID(last)) != 1 {
+				t.Fatalf("round %d, part %d: %+v", round, part, rep)
+			}
+		}
+		w.drain()
+	}
+	// One of the first part, just looked past: its change is recent.
+	w.sweep()
+	w.decide(v.ApprovalID, alice, Edit, with(editedProduction))
+	w.drain()
+	w.pass(2 * ringAgain)
+	w.exec(`UPDATE card SET shown_version = 1 WHERE approval_id = $1`, last)
+	if rep := w.sweep(); rep.Cards != 2 { // the edited one, and its child
+		t.Fatalf("what changed lately: %+v", rep)
+	}
+}

@@ -12,7 +12,7 @@ import (
 // up. The attempt may have reached the tool, so the retry class decides, and nothing here may say "no effect" (I17):
 //
 //	idempotent  resend under the same key, within its retention, if everything still revalidates
-//	queryable   look it up first, once timeout + settle have passed since the last attempt
+//	queryable   look it up first, once SendWithin + timeout + settle have passed since the last attempt's claim
 //	opaque      uncertain
 //
 // A kill after this commit is the same situation one epoch later.
@@ -20,7 +20,9 @@ func (s *Service) takeover(f *facts, who claimant) (step, error) {
 	r := f.req
 	tool, refused := f.registered(who.check)
 	if refused != nil {
-		return f.doubt(string(refused.reason), who), nil
+		if tool = f.lookable(); tool == nil {
+			return f.doubt(string(refused.reason), who), nil
+		}
 	}
 	switch tool.Retry {
 	case rules.Queryable:
@@ -65,12 +67,16 @@ func (s *Service) takeover(f *facts, who claimant) (step, error) {
 	return out, nil
 }
 
+// SendWithin is how long after its claim a worker's request may begin to leave; what is later is never sent. It bounds when an attempt
+// that stalled (a slow name, a stopped process) can still have its effect: all of it leaves within SendWithin + timeout, or not at all.
+const SendWithin = 5 * time.Second
+
 // spent says why an idempotent operation may not be sent again; empty when it may (I19).
 func (f *facts) spent(tool *rules.Tool) string {
 	r, l := f.req, f.ledger
 	timeout := agentLease
 	if tool.HTTP != nil {
-		timeout = tool.HTTP.Timeout
+		timeout = SendWithin + tool.HTTP.Timeout
 	}
 	switch {
 	case r.revokedAt != nil:
@@ -103,8 +109,8 @@ const (
 
 // nextLook is when an uncertain operation is asked about: later the older it is, and hardly ever where nobody can be asked.
 func (f *facts) nextLook() time.Time {
-	tool, refused := f.registered(executionCheck{})
-	if refused != nil || tool.Retry != rules.Queryable || tool.HTTP == nil {
+	tool := f.lookable()
+	if tool == nil {
 		return f.now.Add(noLookup)
 	}
 	at := f.now.Add(min(max(firstLookup, f.now.Sub(f.ledger.claimedAt)/2), maxLookup))
@@ -114,9 +120,19 @@ func (f *facts) nextLook() time.Time {
 	return at
 }
 
-// believed is when a lookup's "not found" means that it did not happen: timeout + settle after the last attempt's claim.
+// lookable is the tool if it can be asked whether this happened. To ask takes no authority, as nothing is sent again: it goes on when
+// the key was revoked or the agent lost the tool, and only another revision of the tool ends it. Else nil.
+func (f *facts) lookable() *rules.Tool {
+	tool, ok := f.tenant.Tools[f.req.tool]
+	if !ok || tool.Revision() != f.req.toolRevision || tool.Retry != rules.Queryable || tool.HTTP == nil {
+		return nil
+	}
+	return tool
+}
+
+// believed is when a lookup's "not found" means that it did not happen: SendWithin + timeout + settle after the last attempt's claim.
 func (f *facts) believed(tool *rules.Tool) time.Time {
-	return f.ledger.claimedAt.Add(tool.HTTP.Timeout + tool.HTTP.Settle)
+	return f.ledger.claimedAt.Add(SendWithin + tool.HTTP.Timeout + tool.HTTP.Settle)
 }
 
 // lookAgain asks a queryable tool about an uncertain operation. A lookup has no effect and needs no lease: it reports under the
@@ -124,8 +140,8 @@ func (f *facts) believed(tool *rules.Tool) time.Time {
 func (s *Service) lookAgain(f *facts, who claimant) (step, error) {
 	r, l := f.req, f.ledger
 	out := step{claim: Claim{Why: string(Uncertain)}, due: f.now.Add(noLookup)}
-	tool, refused := f.registered(who.check)
-	if refused != nil || tool.Retry != rules.Queryable || tool.HTTP == nil {
+	tool := f.lookable()
+	if tool == nil {
 		return out, nil
 	}
 	if believed := f.believed(tool); f.now.Before(believed) {

@@ -71,10 +71,11 @@ func (w *world) pass(d time.Duration) {
 		"approval_open":      "due_at",
 		"approval_decision":  "decided_at",
 		"idempotency_ledger": "lease_expires_at claimed_at first_sent_at next_try_at",
-		"run_pause":          "created_at closed_at next_try_at told_at dead_at stopped_at superseded_at",
+		"run_pause":          "created_at closed_at next_try_at trying_since again_at told_at sending_until dead_at stopped_at superseded_at",
 		"outbox":             "not_before",
 		"card":               "post_started",
 		"audit_event":        "at",
+		"blocked_user":       "at",
 	} {
 		var set []string
 		for _, c := range strings.Fields(columns) {

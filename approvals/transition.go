@@ -58,12 +58,13 @@ WITH led AS (
 ), result AS (
 	UPDATE approval_payload p SET result = $36 FROM swap s WHERE p.approval_id = s.approval_id AND $36::bytea IS NOT NULL
 ), aud AS (
-	INSERT INTO audit_event (event_id, tenant_id, approval_id, pause_id, kind, from_status, to_status, actor, surface, detail)
-	SELECT $37::uuid, s.tenant_id, s.approval_id, s.pause_id, $38::text, $39::text, $3::text, $40::text, $32::text, $41::json FROM swap s
+	INSERT INTO audit_event (tenant_id, approval_id, pause_id, kind, from_status, to_status, actor, surface, detail)
+	SELECT s.tenant_id, s.approval_id, s.pause_id, $37::text, $38::text, $3::text, $39::text, $32::text, $40::json FROM swap s
+	RETURNING event_id, tenant_id -- made after the wait for the row: the ids of a request's events are in the order of its transitions
 ), unsealed AS (
-	INSERT INTO audit_unsealed (event_id, tenant_id) SELECT $37::uuid, s.tenant_id FROM swap s
+	INSERT INTO audit_unsealed (event_id, tenant_id) SELECT event_id, tenant_id FROM aud
 ), out AS (
-	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT x.id, x.kind, s.approval_id FROM swap s, unnest($42::uuid[], $43::text[]) AS x (id, kind)
+	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT x.id, x.kind, s.approval_id FROM swap s, unnest($41::uuid[], $42::text[]) AS x (id, kind)
 ), pause AS (
 	UPDATE run_pause p SET open_calls = p.open_calls - 1, closed_at = CASE WHEN p.open_calls = 1 THEN clock_timestamp() END,
 		next_try_at = CASE WHEN p.open_calls = 1 THEN clock_timestamp() END
@@ -71,7 +72,7 @@ WITH led AS (
 	WHERE p.pause_id = s.pause_id AND $24::boolean
 	RETURNING p.pause_id, p.open_calls
 ), tell AS (
-	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT $44::uuid, 'resume', p.pause_id FROM pause p WHERE p.open_calls = 0
+	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT $43::uuid, 'resume', p.pause_id FROM pause p WHERE p.open_calls = 0
 )
 SELECT s.version, s.pause_id, (SELECT p.open_calls FROM pause p) FROM swap s`)
 
@@ -130,6 +131,8 @@ type swap struct {
 	audited Status // the status the audit row names as the origin
 	config  int64
 
+	row *requestRow // as it was locked: for metrics and the log line
+
 	outbox []string
 	items  []OutboxItem // filled by queue: the ids of the rows, to wake with
 	resume uuid.UUID
@@ -146,7 +149,7 @@ type swapped struct {
 // moves builds a transition from a locked row, with its predicate.
 func (r *requestRow) moves(to Status, kind string, actor Actor, surface Surface) *swap {
 	v := r.version
-	return &swap{id: r.id, from: []Status{r.status}, version: &v, to: to, kind: kind, actor: actor, surface: surface, audited: r.status}
+	return &swap{row: r, id: r.id, from: []Status{r.status}, version: &v, to: to, kind: kind, actor: actor, surface: surface, audited: r.status}
 }
 
 func text[T ~string](s T) *string {
@@ -214,8 +217,8 @@ func (w *swap) queue(b *pgx.Batch, out *swapped) error {
 		w.count, text(w.reason), text(w.message), text(w.held), text(w.decided), text(w.revoked), // $13–$18
 		w.to.Terminal(), w.expires, w.child, text(w.receipt), w.evidence, w.settle, w.before, // $19–$25
 		voteID, string(v.by), string(v.verb), v.editedDigest, authorised, w.config, string(w.surface), v.reason, // $26–$33
-		text(w.wait), w.due, w.result, newV7(), w.kind, text(w.audited), string(w.actor), detail, // $34–$41
-		ids, kinds, w.resume, // $42–$44
+		text(w.wait), w.due, w.result, w.kind, text(w.audited), string(w.actor), detail, // $34–$40
+		ids, kinds, w.resume, // $41–$43
 	).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&out.version, &out.pause, &out.left)
 		out.hit = err == nil
@@ -298,7 +301,7 @@ func (s *Service) transition(ctx context.Context, pool *pgxpool.Pool, id ID, w w
 		return f.view(), false, nil
 	}
 	s.wake(move, out)
-	s.account(step{swap: move})
+	s.account(ctx, move, f.now)
 	v = f.view()
 	move.show(&v, out.version)
 	return v, true, nil

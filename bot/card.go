@@ -32,9 +32,10 @@ func cardOfView(v approvals.View) templates.Card {
 		AgentPath: v.AgentPath, Requester: v.Requester, AppVersion: v.AppStateVersion, Unreadable: v.Unreadable,
 		Rule: v.Rule, RuleRevision: v.ConfigRevision, Risk: v.Scope.Risk,
 		Status: string(v.Status), Held: string(v.Held), HeldSince: at(v.HeldSince),
-		Quorum: v.Quorum, Editors: v.Editors, DecideBy: v.DecideBy,
+		Quorum: v.Needs(), Editors: v.Editors, DecideBy: v.DecideBy,
 		DecidedBy: v.DecidedBy, DecidedAt: at(v.DecidedAt), RevokedBy: v.RevokedBy, RevokedAt: at(v.RevokedAt),
 		ReasonCode: string(v.ReasonCode), Message: v.Message, Receipt: v.Receipt, Decisions: v.Scope.Decisions,
+		EditDiff: v.EditDiff, EditHidden: v.ParentID != nil && v.EditDiff == "",
 	}
 	if v.ParentID != nil {
 		c.ParentID = v.ParentID.String()
@@ -46,7 +47,7 @@ func cardOfView(v approvals.View) templates.Card {
 		c.ExecuteBy = v.ExpiresAt // the deadline in force
 	}
 	for _, vote := range v.Votes {
-		if vote.Decision == string(approvals.Approve) {
+		if vote.Approves() { // not those that a block voided
 			c.Votes++
 			c.VotesBy = append(c.VotesBy, vote.By)
 		}

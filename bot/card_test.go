@@ -123,7 +123,21 @@ func TestTimelineIsInWords(t *testing.T) {
 		{Kind: "decision.approved", From: approvals.Pending, To: approvals.Approved, Actor: "slack:U0ALICE", Detail: json.RawMessage(`{"secret":"canary"}`)},
 		{Kind: "decision_refused", Actor: "slack:U0BOB"},
 	})
-	if e[0].What != "decision.approved: pending → approved" || e[0].By != "slack:U0ALICE" || e[0].Detail != "" || e[1].What != "decision refused" {
-		t.Errorf("%+v", e)
+	if e[0].Plain() != "@U0ALICE approved: it may run" || e[1].Plain() != "decision_refused · @U0BOB" {
+		t.Errorf("%q, %q", e[0].Plain(), e[1].Plain())
+	}
+}
+
+// I10: an edited call's card has what was changed, and says so when only hidden values were.
+func TestCardOfAnEdit(t *testing.T) {
+	t.Parallel()
+	parent := approvals.NewID()
+	v := approvals.View{ApprovalID: approvals.NewID(), ParentID: &parent, Editors: []string{"slack:U0CY"}, EditDiff: "-a\n+b\n", Status: approvals.Pending}
+	if c := CardOfView(v); c.EditDiff != v.EditDiff || c.EditHidden || c.ParentID != parent.String() {
+		t.Errorf("%+v", c)
+	}
+	v.EditDiff = ""
+	if c := CardOfView(v); !c.EditHidden {
+		t.Error("an edit of hidden values alone is not told")
 	}
 }

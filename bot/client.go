@@ -102,6 +102,12 @@ func newHTTPClient() *http.Client {
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// Methods are what a Client calls, as Observe names them. `response_url` stands for the address of a click's answer.
+var Methods = []string{
+	"auth.test", "chat.postEphemeral", "chat.postMessage", "chat.update", "conversations.history", "conversations.replies", "response_url",
+	"usergroups.list", "users.info", "users.list", "views.open", "views.publish", "views.push", "views.update",
+}
+
 // call says how a method may be retried.
 type call struct {
 	method string

@@ -1,8 +1,6 @@
 package bot
 
 import (
-	"strings"
-
 	"github.com/holdpoint/holdpoint/approvals"
 	"github.com/holdpoint/holdpoint/templates"
 )
@@ -15,42 +13,57 @@ func DetailsOf(f approvals.CardFacts, e approvals.Explanation, page int, metadat
 	if d.Why == "" {
 		d.Why = e.RuleText
 	}
+	if now := ruleNow(e); now != "" {
+		d.Why += " " + now
+	}
+	d.Card.Quorum = e.Quorum
 	for _, u := range e.Users {
 		d.Reviewers = append(d.Reviewers, templates.Reviewer{ID: u})
 	}
 	for _, g := range e.Groups {
 		d.Reviewers = append(d.Reviewers, templates.Reviewer{ID: g, Name: f.Handles[g]})
 	}
-	if f.Scope.ExcludeRequester && f.Requester != "" {
+	if e.ExcludeRequester && f.Requester != "" {
 		d.Excluded = append(d.Excluded, "the requester")
 	}
-	if f.Scope.ExcludeEditor && len(f.Editors) > 0 {
+	if e.ExcludeEditor && len(f.Editors) > 0 {
 		d.Excluded = append(d.Excluded, "whoever edited it")
 	}
 	for _, v := range f.Votes {
-		d.Votes = append(d.Votes, templates.Vote{By: v.By, Decision: v.Decision, At: v.At})
+		d.Votes = append(d.Votes, templates.Vote{By: v.By, Decision: decisionOf(v), At: v.At})
 	}
 	return d
 }
 
-// Timeline puts the audit trail into words. The details of an event stay out: ids, codes and versions are for the
-// export, and what a person wrote stands on the card.
+func decisionOf(v approvals.Vote) string {
+	if v.Void {
+		return v.Decision + " (void: blocked since)"
+	}
+	return v.Decision
+}
+
+// ruleNow says how the present rule differs from the one that the request was made with, while that still matters.
+func ruleNow(e approvals.Explanation) string {
+	switch {
+	case e.View.Status.Terminal():
+		return ""
+	case !e.Known:
+		return "— the rule may have changed since; what counts is checked at every decision, and again before it runs"
+	case e.Rule == "":
+		return "— no rule of the present configuration takes this call any more: it can only be rejected"
+	case e.Rule != e.View.Rule:
+		return "— by now the rule “" + e.Rule + "” covers it"
+	}
+	return ""
+}
+
+// Timeline puts the audit trail into words, oldest first: the same in Slack, in an operator's shell and in the API's `text`.
 func Timeline(events []approvals.Event) []templates.Event {
 	out := make([]templates.Event, 0, len(events))
 	for _, e := range events {
-		out = append(out, templates.Event{At: e.At, What: what(e), By: e.Actor})
+		out = append(out, templates.Tell(templates.Happening{
+			At: e.At, Kind: e.Kind, From: string(e.From), To: string(e.To), By: e.Actor, Detail: e.Detail,
+		}))
 	}
 	return out
-}
-
-func what(e approvals.Event) string {
-	words := strings.ReplaceAll(e.Kind, "_", " ")
-	if e.To != "" && e.From != e.To {
-		to := strings.ReplaceAll(string(e.To), "_", " ")
-		if e.From == "" || words == to {
-			return words
-		}
-		return words + ": " + strings.ReplaceAll(string(e.From), "_", " ") + " → " + to
-	}
-	return words
 }

@@ -18,6 +18,10 @@ import (
 // DirectoryStore is the mirror of people and groups in the core. Every write locks what it replaces.
 type DirectoryStore interface {
 	DirectoryTargets(ctx context.Context) ([]approvals.DirectoryTarget, error)
+	// Clock is the time that the mirror's ages are counted on.
+	Clock(ctx context.Context) (time.Time, error)
+	// PeopleAges says how long ago any process read the named people and the groups' mirrored members.
+	PeopleAges(ctx context.Context, tenant string, users, groups []string) (map[string]time.Duration, error)
 	SaveUsers(ctx context.Context, tenant string, users []approvals.DirectoryUser) error
 	SaveGroup(ctx context.Context, tenant string, g approvals.DirectoryGroup) error
 }
@@ -50,9 +54,9 @@ type Directory struct {
 	mu     sync.Mutex
 	groups map[key]time.Time // when the look-up began whose answer is in the mirror
 	users  map[key]time.Time
-	extra  map[key]time.Time // groups that were asked for although no active configuration names them
-	people map[key]bool      // who is mirrored: named, or a member of a mirrored group
-	read   map[string]bool   // tenants whose people this process has read
+	extra  map[key]time.Time    // groups that were asked for although no active configuration names them
+	people map[key]bool         // who is mirrored: named, or a member of a mirrored group
+	next   map[string]time.Time // by tenant: before that nobody's row can be too old, whoever reads them
 }
 
 // key names a group or a person of a tenant.
@@ -62,7 +66,7 @@ type key struct{ tenant, id string }
 func NewDirectory(store DirectoryStore, client *Client, o DirectoryOptions) *Directory {
 	d := &Directory{
 		store: store, client: client, log: o.Log, now: o.Now, after: o.After, limit: o.GroupCalls, every: o.Every,
-		groups: map[key]time.Time{}, users: map[key]time.Time{}, extra: map[key]time.Time{}, people: map[key]bool{}, read: map[string]bool{},
+		groups: map[key]time.Time{}, users: map[key]time.Time{}, extra: map[key]time.Time{}, people: map[key]bool{}, next: map[string]time.Time{},
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -187,6 +191,10 @@ func (d *Directory) readGroups(ctx context.Context, team string) error {
 		return fmt.Errorf("wait to read the groups: %w", err)
 	}
 	began := d.now()
+	asked, err := d.store.Clock(ctx)
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
 	got, err := d.client.Groups(ctx, team)
 	if err != nil {
 		return fmt.Errorf("read the groups: %w", err)
@@ -199,6 +207,7 @@ func (d *Directory) readGroups(ctx context.Context, team string) error {
 		}
 		for _, id := range d.needed(t) {
 			if g, ok := got[id]; ok {
+				g.AskedAt = asked
 				failed = errors.Join(failed, d.saveGroup(ctx, t.Tenant, g, began))
 			} else {
 				missing = append(missing, key{t.Tenant, id})
@@ -211,7 +220,7 @@ func (d *Directory) readGroups(ctx context.Context, team string) error {
 	since := d.disabledSince(ctx, team)
 	for _, k := range missing {
 		d.log.Warn("a group that the configuration names is disabled or gone", "tenant", k.tenant, "group", k.id)
-		failed = errors.Join(failed, d.saveGroup(ctx, k.tenant, approvals.DirectoryGroup{GroupID: k.id, UpdatedAt: since[k.id]}, began))
+		failed = errors.Join(failed, d.saveGroup(ctx, k.tenant, approvals.DirectoryGroup{GroupID: k.id, UpdatedAt: since[k.id], AskedAt: asked}, began))
 	}
 	return failed
 }
@@ -225,7 +234,10 @@ func (d *Directory) saveGroup(ctx context.Context, tenant string, g approvals.Di
 	defer d.mu.Unlock()
 	d.groups[key{tenant, g.GroupID}] = began
 	for _, m := range g.Members {
-		d.people[key{tenant, m}] = true
+		if k := (key{tenant, m}); !d.people[k] {
+			d.people[k] = true
+			delete(d.next, tenant) // somebody new is to be read at once
+		}
 	}
 	return nil
 }

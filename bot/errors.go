@@ -29,6 +29,9 @@ const (
 	ClassAmbiguous   Class = "ambiguous"    // nobody knows whether it was carried out
 )
 
+// Classes lists all of them.
+var Classes = []Class{ClassOK, ClassCard, ClassContent, ClassChannel, ClassInstall, ClassRateLimited, ClassUnsent, ClassRefused, ClassAmbiguous}
+
 // APIError is a failed call to Slack. Its text is the method, Slack's own error code and the class: nothing that was sent.
 type APIError struct {
 	Method     string

@@ -29,6 +29,7 @@ type store struct {
 	users   map[key]approvals.DirectoryUser
 	groups  map[key]approvals.DirectoryGroup
 	writes  int
+	looks   int64 // at the clock
 }
 
 func newStore() *store {
@@ -103,6 +104,31 @@ func (s *store) DirectoryTargets(context.Context) ([]approvals.DirectoryTarget, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.targets), nil
+}
+
+// Clock goes on by a second at each look.
+func (s *store) Clock(context.Context) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
+	return time.Unix(s.looks, 0), nil
+}
+
+// PeopleAges knows only who was never read: this store's clock is not the tests'.
+func (s *store) PeopleAges(_ context.Context, tenant string, users, groups []string) (map[string]time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]time.Duration{}
+	add := func(id string) { out[id] = approvals.NeverRead }
+	for _, u := range users {
+		add(u)
+	}
+	for _, g := range groups {
+		for _, m := range s.groups[key{tenant, g}].Members {
+			add(m)
+		}
+	}
+	return out, nil
 }
 
 func (s *store) SaveUsers(_ context.Context, tenant string, users []approvals.DirectoryUser) error {

@@ -14,6 +14,9 @@ import (
 // single is how many people are asked for one by one; for more, the whole list is read.
 const single = 40
 
+// wholeList is how long a workspace's whole list may take, page by page: less than a mirror may grow old before it stops counting.
+const wholeList = 3 * time.Minute
+
 // EnsureUser has one person in the mirror, at most maxAge old.
 func (d *Directory) EnsureUser(ctx context.Context, tenant, user string, maxAge time.Duration) error {
 	return d.freshUsers(ctx, tenant, []string{user}, d.now().Add(-maxAge))
@@ -73,6 +76,10 @@ func (d *Directory) freshUser(ctx context.Context, k key, since time.Time) error
 // readUser reads one person. "No such user" is an answer: whoever had that id may do nothing any more.
 func (d *Directory) readUser(ctx context.Context, k key) error {
 	began := d.now()
+	asked, err := d.store.Clock(ctx)
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
 	u, err := d.client.User(ctx, k.id)
 	var e *APIError
 	if errors.As(err, &e) && e.Class == ClassRefused && (e.Code == "user_not_found" || e.Code == "users_not_found") {
@@ -81,6 +88,7 @@ func (d *Directory) readUser(ctx context.Context, k key) error {
 	if err != nil {
 		return fmt.Errorf("read a person: %w", err)
 	}
+	u.AskedAt = asked
 	if err := d.store.SaveUsers(ctx, k.tenant, []approvals.DirectoryUser{u}); err != nil {
 		return fmt.Errorf("write a person: %w", err)
 	}
@@ -90,25 +98,75 @@ func (d *Directory) readUser(ctx context.Context, k key) error {
 	return nil
 }
 
-// freshPeople refreshes everybody who is mirrored for a tenant: one by one while they are few, else from the whole list, of
-// which only those are kept.
+// freshPeople refreshes everybody who is named for a tenant or a member of its groups, and whom no process has read since: one by
+// one while they are few, else from the whole list, of which only those are kept.
 func (d *Directory) freshPeople(ctx context.Context, t approvals.DirectoryTarget, since time.Time) error {
-	d.mu.Lock()
-	for _, u := range t.Users {
-		d.people[key{t.Tenant, u}] = true
-	}
-	var due []string
-	for k := range d.people {
-		if at, ok := d.users[k]; k.tenant == t.Tenant && (!ok || at.Before(since)) {
-			due = append(due, k.id)
-		}
-	}
-	d.mu.Unlock()
-	if len(due) <= single {
-		return d.freshUsers(ctx, t.Tenant, due, since)
+	due, oldest, err := d.stale(ctx, t, since)
+	if err != nil {
+		return err
 	}
 	began := d.now()
-	all, err := d.client.Users(ctx, t.Team)
+	if len(due) <= single {
+		err = d.fewPeople(ctx, t, due, since)
+	} else {
+		err = d.allPeople(ctx, t, due, since)
+	}
+	if err == nil {
+		d.mu.Lock()
+		d.next[t.Tenant] = began.Add(d.every - oldest)
+		d.mu.Unlock()
+	}
+	return err
+}
+
+// stale lists whose rows are too old, in no order, and how old the oldest of the others is. It notes whom an event concerns.
+func (d *Directory) stale(ctx context.Context, t approvals.DirectoryTarget, since time.Time) (due []string, oldest time.Duration, err error) {
+	ages, err := d.store.PeopleAges(ctx, t.Tenant, t.Users, d.needed(t))
+	if err != nil {
+		return nil, 0, fmt.Errorf("read how old the mirror is: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	limit := d.now().Sub(since)
+	for id, age := range ages {
+		k := key{t.Tenant, id}
+		d.people[k] = true
+		if at, ok := d.users[k]; age < limit || ok && !at.Before(since) {
+			if age != approvals.NeverRead {
+				oldest = max(oldest, age)
+			}
+			continue
+		}
+		due = append(due, id)
+	}
+	return due, oldest, nil
+}
+
+// atOnce is how many people are read before the database is asked again who still has to be: processes that began together share
+// the work, as each takes them in an order of its own (a map's).
+const atOnce = 8
+
+func (d *Directory) fewPeople(ctx context.Context, t approvals.DirectoryTarget, due []string, since time.Time) error {
+	for {
+		if err := d.freshUsers(ctx, t.Tenant, due[:min(len(due), atOnce)], since); err != nil || len(due) <= atOnce {
+			return err
+		}
+		var err error
+		if due, _, err = d.stale(ctx, t, since); err != nil {
+			return err
+		}
+	}
+}
+
+func (d *Directory) allPeople(ctx context.Context, t approvals.DirectoryTarget, due []string, since time.Time) error {
+	began := d.now()
+	asked, err := d.store.Clock(ctx)
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
+	listing, cancel := context.WithTimeout(ctx, wholeList)
+	defer cancel()
+	all, err := d.client.Users(listing, t.Team)
 	if err != nil {
 		return fmt.Errorf("read the people: %w", err)
 	}
@@ -116,6 +174,7 @@ func (d *Directory) freshPeople(ctx context.Context, t approvals.DirectoryTarget
 	var found []approvals.DirectoryUser
 	for _, u := range all {
 		if i, ok := slices.BinarySearch(due, u.UserID); ok {
+			u.AskedAt = asked
 			found = append(found, u)
 			due = slices.Delete(due, i, i+1)
 		}

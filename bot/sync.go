@@ -178,6 +178,7 @@ func (s *Syncer) post(ctx context.Context, f approvals.CardFacts) (int64, error)
 	if err != nil {
 		return 0, fmt.Errorf("post the card of %s: %w", f.ApprovalID, err)
 	}
+	s.log.Info("a card was posted", f.LogIDs(), "status", string(f.Status), "version", f.Version)
 	return f.Version, s.save(ctx, f, channel, ts, f.Version, m.Plain, failure)
 }
 
@@ -212,7 +213,7 @@ func (s *Syncer) refused(f approvals.CardFacts, err error) string {
 		code, why = e.Code, e.Error()
 	}
 	s.fallback(code)
-	s.log.Warn("a plain card is shown instead of the full one", "approval_id", f.ApprovalID.String(), "error", why)
+	s.log.Warn("a plain card is shown instead of the full one", f.LogIDs(), "error", why)
 	return why
 }
 
@@ -233,6 +234,9 @@ func (s *Syncer) paint(ctx context.Context, f approvals.CardFacts, via string) (
 		return s.replace(ctx, f, err)
 	case err != nil:
 		return 0, fmt.Errorf("update the card of %s: %w", f.ApprovalID, err)
+	}
+	s.log.Info("a card was updated", f.LogIDs(), "status", string(f.Status), "version", f.Version)
+	switch {
 	case m.Plain && !f.Card.Plain:
 		return f.Version, s.save(ctx, f, f.Card.Channel, f.Card.MessageTS, f.Version, true, failure)
 	}
@@ -255,7 +259,7 @@ func (s *Syncer) replace(ctx context.Context, f approvals.CardFacts, cause error
 	if gone && f.Status.Terminal() {
 		return f.Version, s.shown(ctx, f)
 	}
-	s.log.Warn("a card can't be updated and is posted anew", "approval_id", f.ApprovalID.String(), "error", cause.Error())
+	s.log.Warn("a card can't be updated and is posted anew", f.LogIDs(), "error", cause.Error())
 	ts, ok, err := s.client.FindMessage(ctx, Search{Channel: f.Card.Channel, After: f.Card.MessageTS, Mark: cardMark(f)})
 	if err != nil {
 		return 0, fmt.Errorf("look for the card of %s: %w", f.ApprovalID, err)

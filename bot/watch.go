@@ -3,17 +3,20 @@ package bot
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdpoint/holdpoint/approvals"
 )
 
-// Run keeps the mirror young until ctx ends: everything is read when it is older than Every. It looks at once, and then
-// every quarter of Every, at what another process may have read meanwhile.
+// Run keeps the mirror young until ctx ends: everything is read when it is older than Every. It looks at once, and then about every
+// quarter of Every, at what another process may have read meanwhile; at times of its own, so that of many processes one reads.
 func (d *Directory) Run(ctx context.Context) error {
 	for {
 		d.round(ctx)
 		select {
-		case <-d.after(d.every / 4):
+		case <-d.after(d.every/8 + rand.N(d.every/4)): //nolint:gosec // only so that processes don't ask at once
 		case <-ctx.Done():
 			return nil
 		}
@@ -32,28 +35,24 @@ func (d *Directory) round(ctx context.Context) {
 	for _, t := range targets {
 		since := d.now().Add(-d.every)
 		var err error
-		// Groups that another process, or a claim, has just read are left alone. How old the people are only this process knows.
-		if !d.warm(t.Tenant) || !t.OldestSync.After(since) {
+		// What another process, or a claim, has just read is left alone.
+		if !t.OldestSync.After(since) {
 			err = d.freshGroups(ctx, t, t.Groups, since)
 		}
-		if err == nil {
+		if err == nil && d.due(t) {
 			err = d.freshPeople(ctx, t, since)
 		}
-		if err == nil {
-			d.mu.Lock()
-			d.read[t.Tenant] = true
-			d.mu.Unlock()
-		} else if ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			d.log.Error("the directory could not be refreshed; its rows stop counting when they get too old", "tenant", t.Tenant, "class", string(ClassOf(err)), "error", err)
 		}
 	}
 }
 
-// warm says that this process has read a tenant's people once, and so knows whom an event concerns.
-func (d *Directory) warm(tenant string) bool {
+// due says whether somebody's row may be too old by now, or somebody was named since.
+func (d *Directory) due(t approvals.DirectoryTarget) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.read[tenant]
+	return !d.now().Before(d.next[t.Tenant]) || slices.ContainsFunc(t.Users, func(u string) bool { return !d.people[key{t.Tenant, u}] })
 }
 
 // Event is one of Slack's events about people and groups, reduced to what it is about. What it says of them is not believed:

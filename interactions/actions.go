@@ -25,11 +25,30 @@ type click struct {
 	respond          string // response_url, "" in a modal
 }
 
-// metadata is what a modal remembers. Slack gives it back in signed payloads only, and only this app can set it.
+// asks names what a press on a card or in a modal wants to see.
+func (c click) asks() asked {
+	verb := "details"
+	switch c.action {
+	case templates.ActionReject:
+		verb = "reject"
+	case templates.ActionRespond:
+		verb = "respond"
+	case templates.ActionOverflow:
+		verb = "more"
+	case templates.ActionReconcileYes, templates.ActionReconcileNo:
+		verb = "reconcile"
+	}
+	return asked{verb, c.surface}
+}
+
+// metadata is what a modal remembers. Slack gives it back in signed payloads only, and only this app can set it; all the same it is held
+// against the stored card, by the core, whenever it is used, and it is good for whoever opened the modal alone.
 type metadata struct {
 	Value   string `json:"v"`
 	Channel string `json:"c"`
 	Message string `json:"m"`
+	User    string `json:"u"`
+	Related string `json:"r,omitempty"` // the action that led to another request's Details
 }
 
 func (m metadata) String() string {
@@ -76,6 +95,9 @@ func (h *Handler) clicked(ctx context.Context, id signature, p payload) answer {
 		if !ok {
 			return answer{status: http.StatusBadRequest}
 		}
+		if m.User != c.by.UserID {
+			return answer{after: []func(context.Context){h.tell(c, templates.Refusal(templates.RefuseTampered, templates.Facts{}))}}
+		}
 		c.surface, c.channel, c.message = approvals.SurfaceModal, m.Channel, m.Message
 		if strings.HasPrefix(c.action, templates.ActionPage) {
 			return answer{after: []func(context.Context){h.turnPage(c, m, c.value)}}
@@ -100,6 +122,8 @@ func (h *Handler) clicked(ctx context.Context, id signature, p payload) answer {
 		return answer{after: []func(context.Context){h.tell(c, templates.Refusal(templates.RefuseTampered, templates.Facts{}))}}
 	case templates.ActionDetails:
 		return h.details(c)
+	case templates.ActionOriginal, templates.ActionReplacement:
+		return h.related(c)
 	case templates.ActionReconcileYes:
 		return h.form(c, happenedForm)
 	case templates.ActionReconcileNo:
@@ -117,7 +141,7 @@ func (h *Handler) approve(ctx context.Context, id signature, c click) answer {
 	if line == nil {
 		a.after = append(a.after, h.decided(c, ruling))
 		if c.view != nil {
-			a.after = append(a.after, h.notice(c, "Approved", templates.Recorded(templates.DecisionApprove, votes(ruling.View), ruling.View.Quorum)))
+			a.after = append(a.after, h.notice(c, "Approved", templates.Recorded(templates.DecisionApprove, ruling.View.Approving(), ruling.View.Needs())))
 		}
 		return a
 	}
@@ -170,7 +194,7 @@ func (h *Handler) decided(c click, r approvals.Ruling) func(context.Context) {
 			err = h.cards.Sync(ctx, r.Child.ApprovalID)
 		}
 		if err != nil {
-			h.log.Info("a card follows its decision later", "approval_id", r.View.ApprovalID.String(), "class", string(bot.ClassOf(err)), "error", err)
+			h.log.Info("a card follows its decision later", r.View.LogIDs(), "class", string(bot.ClassOf(err)), "error", err)
 		}
 	}
 }
@@ -193,7 +217,7 @@ func (h *Handler) heal(c click, r approvals.Ruling) func(context.Context) {
 		case approvals.DenyNotYet:
 			err = h.cards.Sync(ctx, id)
 		case approvals.DenyUncheckable:
-			err = h.directory.Fresh(ctx, r.View.Tenant, r.View.Scope.Groups, []string{c.by.UserID}, 0)
+			err = h.directory.Fresh(ctx, r.View.Tenant, r.View.Scope.Groups, people(r.View, c.by), 0)
 		}
 		if err != nil {
 			h.log.Info("what a refused click found could not be set right at once", "denial", string(r.Denial.Kind), "error", err)
@@ -201,12 +225,11 @@ func (h *Handler) heal(c click, r approvals.Ruling) func(context.Context) {
 	}
 }
 
-func votes(v approvals.View) int {
-	n := 0
-	for _, vote := range v.Votes {
-		if vote.Decision == string(approvals.Approve) {
-			n++
-		}
+// people are those whose standing a decision asks for: the clicker, and whoever is behind the call.
+func people(v approvals.View, by approvals.Reviewer) []string {
+	out := []string{by.UserID}
+	if user, ok := strings.CutPrefix(v.Requester, "slack:"); ok && user != by.UserID {
+		out = append(out, user)
 	}
-	return n
+	return out
 }

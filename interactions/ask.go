@@ -15,12 +15,27 @@ type ask struct {
 	scope    string             // pause, unpause: tenant, agent or tool
 	name     string
 	user     string // block, unblock
+	noID     string // what was given for an id
 	happened bool   // reconcile
 	reason   string // or evidence
 }
 
-// usageError says how a command goes on; hint names the word that was probably meant.
-type usageError struct{ usage, hint string }
+// usageError says how a command goes on. hint names the word that was probably meant, unknown the one that is no command and like
+// none, noID the one that stands where an approval's id belongs.
+type usageError struct{ usage, hint, unknown, noID string }
+
+// line is what the person is told.
+func (e *usageError) line() templates.Line {
+	switch {
+	case e.hint != "":
+		return templates.Join(templates.Words("There is no such command. Did you mean "), templates.Value("/approvals "+e.hint), templates.Words("?"))
+	case e.unknown != "":
+		return templates.Refusal(templates.RefuseUnknownCommand, templates.Facts{Detail: e.unknown})
+	case e.noID != "":
+		return templates.Refusal(templates.RefuseNoID, templates.Facts{Detail: e.noID})
+	}
+	return templates.Refusal(templates.RefuseUsage, templates.Facts{Detail: e.usage})
+}
 
 // verbs are the commands with their usage, those of the help.
 func verbs() (names []string, usage map[string]string) {
@@ -52,7 +67,7 @@ func parseAsk(text string) (ask, *usageError) {
 		a.verb = "help"
 	}
 	if _, known := usage[a.verb]; !known {
-		return a, &usageError{usage: "/approvals help", hint: closest(a.verb, names)}
+		return a, &usageError{usage: "/approvals help", hint: closest(a.verb, names), unknown: a.verb}
 	}
 	ok := true
 	switch a.verb {
@@ -80,15 +95,20 @@ func parseAsk(text string) (ask, *usageError) {
 		ok = a.readReason(w) && ok
 	}
 	if !ok {
-		return a, &usageError{usage: usage[a.verb]}
+		return a, &usageError{usage: usage[a.verb], noID: a.noID}
 	}
 	return a, nil
 }
 
 func (a *ask) readID(w *words) bool {
-	id, err := approvals.ParseID(w.next())
+	word := w.next()
+	id, err := approvals.ParseID(word)
 	a.id = id
-	return err == nil && !id.IsZero()
+	if err != nil || id.IsZero() {
+		a.noID = word
+		return false
+	}
+	return true
 }
 
 // maxReason is what a reason may have; a longer one is refused rather than cut.
@@ -106,7 +126,11 @@ func (a *ask) readSelector(w *words) bool {
 	if !isSelector {
 		id, err := approvals.ParseID(raw)
 		a.id, a.sel.ID = id, id
-		return err == nil && !id.IsZero()
+		if err != nil || id.IsZero() {
+			a.noID = unescape.Replace(raw)
+			return false
+		}
+		return true
 	}
 	value := unescape.Replace(of)
 	if value == "" {

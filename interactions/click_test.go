@@ -243,7 +243,7 @@ func TestEveryDenialHasASentence(t *testing.T) {
 			t.Errorf("%s: %s", kind, code)
 		}
 	}
-	if len(denials) != 17 {
+	if len(denials) != 18 {
 		t.Errorf("%d kinds have a sentence", len(denials))
 	}
 	r := approvals.Ruling{Denial: &approvals.Denial{Kind: approvals.DenyPolicy}}
@@ -254,7 +254,7 @@ func TestEveryDenialHasASentence(t *testing.T) {
 
 func TestMetadataFitsAndReturns(t *testing.T) {
 	t.Parallel()
-	m := metadata{Value: strings.Repeat("v", 256), Channel: home, Message: "1700000000.000100"}
+	m := metadata{Value: strings.Repeat("v", 256), Channel: home, Message: "1700000000.000100", User: "U0ALICE"}
 	got, ok := readMetadata(m.String())
 	if !ok || got != m || len(m.String()) > 3000 {
 		t.Errorf("%+v", got)
@@ -267,4 +267,57 @@ func TestMetadataFitsAndReturns(t *testing.T) {
 	if !json.Valid([]byte(m.String())) {
 		t.Error("not JSON")
 	}
+}
+
+// The refusal names what it needs and what the clicker is in, also when the mirror knows only the configuration's groups.
+func TestRefusalNamesGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.AddGroup(slacksim.Group{ID: "S0RELEASE", Name: "Release managers", Handle: "release-managers", Members: []string{"U0ALICE"}})
+	w.AddGroup(slacksim.Group{ID: "S0HELP", Name: "Helpers", Handle: "helpers", Members: []string{"U0BOB"}})
+	by := func(user string, d approvals.Denial) string {
+		f := templates.Facts{Decision: "approve"}
+		d.Kind = approvals.DenyNotReviewer
+		w.h.nameGroups(w.ctx, &d, approvals.Reviewer{UserID: user, TeamID: "T0ACME"}, &f)
+		return templates.Refusal(templates.RefuseNotReviewer, f).Plain()
+	}
+	for _, tc := range []struct {
+		user string
+		d    approvals.Denial
+		want string
+	}{
+		{"U0BOB", approvals.Denial{Needs: []string{"S0RELEASE"}, NeedHandles: []string{"release-managers"}}, "You can't approve this: it needs release-managers; you are in helpers."},
+		{"U0ANA", approvals.Denial{Needs: []string{"S0RELEASE", "U0ALICE"}}, "You can't approve this: it needs release-managers or @U0ALICE; you are in no user group."},
+		{"U0BOB", approvals.Denial{Needs: []string{"U0ALICE"}, Have: []string{"night-shift"}}, "You can't approve this: it needs @U0ALICE; you are in night-shift and helpers."},
+	} {
+		if got := by(tc.user, tc.d); got != tc.want {
+			t.Errorf("%s\n got %q\nwant %q", tc.user, got, tc.want)
+		}
+	}
+	if n := w.Calls("usergroups.list"); n != 1 {
+		t.Errorf("asked Slack %d times", n)
+	}
+	_, ts := w.post(t, nil)
+	_, err := w.Click(w.ctx, "U0BOB", home, ts, templates.ActionApprove, slacksim.ClickOptions{})
+	must(t, err)
+	w.whisper(t, "U0BOB", "it needs release-managers; you are in support and helpers.")
+}
+
+// Slack that doesn't name groups keeps nobody from being told what the mirror knows.
+func TestRefusalWithoutSlack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.h.slack = deaf{w.h.slack}
+	f := templates.Facts{Decision: "reject"}
+	w.h.nameGroups(w.ctx, &approvals.Denial{Kind: approvals.DenyNotReviewer, Needs: []string{"S0RELEASE"}, NeedHandles: []string{"release-managers"}}, approvals.Reviewer{UserID: "U0BOB", TeamID: "T0ACME"}, &f)
+	if got, want := templates.Refusal(templates.RefuseNotReviewer, f).Plain(), "You can't reject this: it needs release-managers."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// deaf is a Slack whose groups can't be read.
+type deaf struct{ Slack }
+
+func (deaf) Groups(context.Context, string) (map[string]approvals.DirectoryGroup, error) {
+	return nil, errors.New("not now")
 }

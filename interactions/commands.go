@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdpoint/holdpoint/approvals"
@@ -63,10 +65,8 @@ func (h *Handler) run(ctx context.Context, id signature, c command) answer {
 func (h *Handler) answer(ctx context.Context, id signature, c command) templates.Message {
 	a, wrong := parseAsk(c.Text)
 	switch {
-	case wrong != nil && wrong.hint != "":
-		return message(line{said("There is no such command. Did you mean "), named("/approvals " + wrong.hint), said("?")})
 	case wrong != nil:
-		return templates.Refusal(templates.RefuseUsage, templates.Facts{Detail: wrong.usage}).Message()
+		return wrong.line().Message()
 	case a.verb == "help":
 		return templates.Help()
 	}
@@ -75,7 +75,7 @@ func (h *Handler) answer(ctx context.Context, id signature, c command) templates
 	case "whoami":
 		return h.whoami(ctx, by)
 	case "list", "show", "audit":
-		tenant, no := h.member(ctx, by)
+		tenant, no := h.member(ctx, by, asked{a.verb, approvals.SurfaceCommand})
 		if no != nil {
 			return no.Message()
 		}
@@ -90,7 +90,7 @@ func (h *Handler) answer(ctx context.Context, id signature, c command) templates
 	} else if again {
 		return message(line{said("This command was already delivered once, so it was not run again.")})
 	}
-	tenant, actor, no := h.admin(ctx, by)
+	tenant, actor, no := h.admin(ctx, by, asked{a.verb, approvals.SurfaceCommand})
 	if no != nil {
 		return no.Message()
 	}
@@ -98,6 +98,7 @@ func (h *Handler) answer(ctx context.Context, id signature, c command) templates
 	var clear *approvals.Refusal
 	switch {
 	case errors.As(err, &clear): // a clear no to an admin; its sentence may repeat what was typed
+		h.refused(ctx, tenant, by, asked{a.verb, approvals.SurfaceCommand}, string(clear.Code))
 		return message(line{said("Nothing was changed: "), named(clear.Detail)})
 	case err != nil:
 		return h.failure(err, a.id).Message()
@@ -116,13 +117,14 @@ func (h *Handler) look(ctx context.Context, tenant string, a ask) (templates.Mes
 		if err != nil {
 			return templates.Message{}, err
 		}
-		var cards []templates.Card
-		for _, v := range open { // what runs or is held needs nobody's decision
-			if v.Status == approvals.Pending {
-				cards = append(cards, bot.CardOfView(v))
-			}
+		pauses, err := h.core.Switches(ctx, tenant)
+		if err != nil {
+			return templates.Message{}, err
 		}
-		return templates.ListMessage(cards, len(open) == opened), nil
+		more := len(open) == opened
+		// What runs or is held needs nobody's decision.
+		open = slices.DeleteFunc(open, func(v approvals.View) bool { return v.Status != approvals.Pending })
+		return templates.ListMessage(cardsUnder(open, pauses), pausesShown(pauses), more), nil
 	case "show":
 		return h.show(ctx, tenant, a.id)
 	}
@@ -130,7 +132,7 @@ func (h *Handler) look(ctx context.Context, tenant string, a ask) (templates.Mes
 	if err != nil {
 		return templates.Message{}, err
 	}
-	return templates.AuditMessage(bot.CardOfView(e.View), bot.Timeline(e.Events)), nil
+	return templates.AuditMessage(bot.CardOfView(e.View), Trail(e.Events)), nil
 }
 
 // show is a card that only the asker sees. It decides nothing itself: its one button opens Details, which speaks for the
@@ -161,19 +163,9 @@ func (h *Handler) act(ctx context.Context, tenant string, by approvals.Actor, a 
 		}
 		return revoked(done), nil
 	case "pause":
-		s, err := h.core.Suspend(ctx, approvals.SuspendRequest{
-			Tenant: tenant, By: by, Surface: approvals.SurfaceCommand, Scope: a.scope, Name: a.name, Reason: a.reason, Active: true,
-		})
-		if err != nil {
-			return templates.Message{}, err
-		}
-		lines := []line{{said("⏸ Paused "), named(a.subject()), said(". Nothing of it starts until it is unpaused.")}}
-		if len(s.InFlight) > 0 {
-			lines = each(append(lines, line{said(fmt.Sprintf("%d already running; these are not stopped:", len(s.InFlight)))}), s.InFlight)
-		}
-		return message(lines...), nil
+		return h.pause(ctx, tenant, by, a)
 	case "unpause":
-		return h.askUnpause(ctx, tenant, a)
+		return h.askUnpause(ctx, tenant, strings.TrimPrefix(string(by), "slack:"), a)
 	case "block", "unblock":
 		hit, err := h.core.Block(ctx, approvals.BlockRequest{
 			Tenant: tenant, By: by, Surface: approvals.SurfaceCommand, UserID: a.user, Reason: a.reason, Blocked: a.verb == "block",
@@ -186,6 +178,9 @@ func (h *Handler) act(ctx context.Context, tenant string, by approvals.Actor, a 
 	v, err := h.core.Reconcile(ctx, approvals.ReconcileRequest{
 		Tenant: tenant, By: by, Surface: approvals.SurfaceCommand, ID: a.id, Happened: a.happened, Evidence: a.reason,
 	})
+	if errors.Is(err, approvals.ErrNotUncertain) && v.Status != "" {
+		return templates.Refusal(templates.RefuseNotUncertain, templates.Facts{Status: string(v.Status)}).Message(), nil
+	}
 	if err != nil {
 		return templates.Message{}, err
 	}

@@ -3,6 +3,7 @@ package interactions
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -33,7 +34,9 @@ type core struct {
 	err      error    // Decide fails with it
 	slow     chan struct{}
 	under    approvals.Suspension
+	pauses   []approvals.Switch
 	rejected *approvals.Refusal
+	refused  []approvals.RefusedCommand
 	second   bool // a second person is asked for
 }
 
@@ -89,7 +92,7 @@ func (c *core) Decide(_ context.Context, rq approvals.DecideRequest) (approvals.
 	out := approvals.Ruling{Applied: true}
 	switch rq.Verb {
 	case approvals.Approve:
-		if votes(f.View) >= f.Quorum {
+		if f.Approving() >= f.Quorum {
 			f.Status = approvals.Approved
 		}
 	case approvals.Reject:
@@ -129,6 +132,11 @@ func (c *core) CardFacts(_ context.Context, id approvals.ID) (approvals.CardFact
 	if ok {
 		out = *f
 		out.Now = time.Now()
+		for _, p := range c.pauses {
+			if f.Status == approvals.Pending && p.Covers(f.View) {
+				out.HeldBy, out.HeldDetail = p.By, p.String()
+			}
+		}
 	}
 	c.mu.Unlock()
 	if slow != nil {
@@ -145,8 +153,8 @@ func (c *core) Explain(ctx context.Context, tenant string, id approvals.ID) (app
 	if err == nil && f.Tenant != tenant {
 		err = approvals.ErrNotFound
 	}
-	return approvals.Explanation{View: f.View, RuleText: "the rule", Groups: []string{"S0RELEASE"}, Events: []approvals.Event{
-		{At: f.CreatedAt, Kind: "approval.proposed", Actor: "agent:release-agent"},
+	return approvals.Explanation{View: f.View, RuleText: "the rule", Present: approvals.Present{Known: true, Groups: []string{"S0RELEASE"}}, Events: []approvals.Event{
+		{At: f.CreatedAt, Kind: "approval.requested", Actor: "agent:release-agent"},
 	}}, err
 }
 
@@ -167,6 +175,13 @@ func (c *core) Standing(_ context.Context, _ string, by approvals.Reviewer) (app
 	}
 	p.Admin = p.Denial == "" && slices.Contains(c.admins, by.UserID)
 	return p, nil
+}
+
+func (c *core) RefusedCommand(_ context.Context, r approvals.RefusedCommand) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = append(c.refused, r)
+	return nil
 }
 
 // stand changes what somebody counts for.
@@ -196,7 +211,16 @@ func (c *core) Revoke(_ context.Context, rq approvals.RevokeRequest) ([]approval
 }
 
 func (c *core) Reach(context.Context, string, string, string) (approvals.Suspension, error) {
-	return c.under, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reach(), nil
+}
+
+// reach is what a switch stands over, with the name that the core gives to exactly that.
+func (c *core) reach() approvals.Suspension {
+	out := c.under
+	out.Listed = fmt.Sprintf("listed %d", len(out.WouldStart))
+	return out
 }
 
 func (c *core) Suspend(_ context.Context, rq approvals.SuspendRequest) (approvals.Suspension, error) {
@@ -205,8 +229,33 @@ func (c *core) Suspend(_ context.Context, rq approvals.SuspendRequest) (approval
 	if c.rejected != nil {
 		return approvals.Suspension{}, c.rejected
 	}
+	if !rq.Active && rq.Listed != c.reach().Listed {
+		return approvals.Suspension{}, approvals.ErrListChanged
+	}
 	c.note(map[bool]string{true: "pause ", false: "unpause "}[rq.Active] + rq.Scope + " " + rq.Name + " " + rq.Reason + " " + string(rq.By))
+	c.pauses = slices.DeleteFunc(c.pauses, func(p approvals.Switch) bool { return p.Scope == rq.Scope && p.Name == rq.Name })
+	if rq.Active {
+		c.pauses = append(c.pauses, approvals.Switch{Scope: rq.Scope, Name: rq.Name, By: string(rq.By), At: time.Now(), Reason: rq.Reason})
+	}
 	return c.under, nil
+}
+
+func (c *core) Switches(context.Context, string) ([]approvals.Switch, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.pauses), nil
+}
+
+func (c *core) RepaintUnder(_ context.Context, tenant, scope, name string) (out []approvals.ID, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, f := range c.rows {
+		if f.Tenant == tenant && f.Status == approvals.Pending && (approvals.Switch{Scope: scope, Name: name}).Covers(f.View) {
+			f.Card.ShownVersion = 0
+			out = append(out, id)
+		}
+	}
+	return out, nil
 }
 
 func (c *core) Block(_ context.Context, rq approvals.BlockRequest) ([]approvals.View, error) {
@@ -223,6 +272,8 @@ func (c *core) Reconcile(_ context.Context, rq approvals.ReconcileRequest) (appr
 	switch {
 	case !ok:
 		return approvals.View{}, approvals.ErrNotFound
+	case rq.Press != nil && f.Bound(*rq.Press) != "":
+		return f.View, approvals.ErrTampered
 	case f.Status != approvals.Uncertain:
 		return f.View, approvals.ErrNotUncertain
 	case c.second:

@@ -33,10 +33,11 @@ func (h *Handler) decide(ctx context.Context, c click, rq approvals.DecideReques
 	case r.Applied:
 		return r, nil
 	case r.Denial == nil:
-		h.log.Error("the core neither took nor refused a decision", "approval_id", button.ID.String())
+		h.log.Error("the core neither took nor refused a decision", approvals.LogIDs(button.ID, "", "", ""))
 		return r, refusal(templates.RefuseInternal, templates.Facts{})
 	}
 	code, facts := denial(r, rq.Verb, c.by)
+	h.nameGroups(ctx, r.Denial, c.by, &facts)
 	return r, refusal(code, facts)
 }
 
@@ -53,8 +54,12 @@ func (h *Handler) failure(err error, id approvals.ID) *templates.Line {
 		return refusal(templates.RefuseNotFound, templates.Facts{ApprovalID: id.String()})
 	case errors.Is(err, approvals.ErrNotAdmin):
 		return refusal(templates.RefuseNotAdmin, templates.Facts{})
+	case errors.Is(err, approvals.ErrUncheckable):
+		return refusal(templates.RefuseCantCheck, templates.Facts{})
 	case errors.Is(err, approvals.ErrSecondPerson):
 		return refusal(templates.RefuseSecondPerson, templates.Facts{})
+	case errors.Is(err, approvals.ErrTampered):
+		return refusal(templates.RefuseTampered, templates.Facts{})
 	case errors.Is(err, approvals.ErrNotUncertain):
 		return refusal(templates.RefuseNotUncertain, templates.Facts{})
 	case errors.Is(err, approvals.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -71,7 +76,8 @@ var denials = map[approvals.DenialKind]templates.RefusalCode{
 	approvals.DenyNotReviewer: templates.RefuseNotReviewer, approvals.DenyIneligible: templates.RefuseOutsider,
 	approvals.DenyBlocked: templates.RefuseBlocked, approvals.DenyRequester: templates.RefuseRequester,
 	approvals.DenyEditor: templates.RefuseEditor, approvals.DenyAlreadyVoted: templates.RefuseVoted,
-	approvals.DenyDecided: templates.RefuseDecided, approvals.DenyExpired: templates.RefuseExpired,
+	approvals.DenyVoteVoid: templates.RefuseVoteVoid,
+	approvals.DenyDecided:  templates.RefuseDecided, approvals.DenyExpired: templates.RefuseExpired,
 	approvals.DenyChanged: templates.RefuseStale, approvals.DenyTampered: templates.RefuseTampered,
 	approvals.DenyNotYet: templates.RefuseOneMoment, approvals.DenyUncheckable: templates.RefuseCantCheck,
 	approvals.DenyVerb: templates.RefuseNotOffered, approvals.DenyEditInvalid: templates.RefuseEditInvalid,
@@ -94,11 +100,8 @@ func denial(r approvals.Ruling, verb approvals.Verb, by approvals.Reviewer) (tem
 		f.ApprovalID = v.ApprovalID.String()
 	}
 	switch d.Kind {
-	case approvals.DenyNotReviewer:
+	case approvals.DenyNotReviewer: // see nameGroups
 		f.Has, f.Needs = d.Have, d.NeedHandles
-		if n := len(d.Needs) - len(d.NeedHandles); n > 0 && len(d.NeedHandles) > 0 {
-			f.Needs = append(f.Needs, "one of the people named in the rule")
-		}
 	case approvals.DenyAlreadyVoted:
 		for _, vote := range v.Votes {
 			if vote.By == string(approvals.SlackActor(by.UserID)) {

@@ -28,9 +28,13 @@ type Core interface {
 	Revoke(ctx context.Context, rq approvals.RevokeRequest) ([]approvals.View, error)
 	Reach(ctx context.Context, tenant, scope, name string) (approvals.Suspension, error)
 	Suspend(ctx context.Context, rq approvals.SuspendRequest) (approvals.Suspension, error)
+	Switches(ctx context.Context, tenant string) ([]approvals.Switch, error)
+	RepaintUnder(ctx context.Context, tenant, scope, name string) ([]approvals.ID, error)
 	Block(ctx context.Context, rq approvals.BlockRequest) ([]approvals.View, error)
 	Reconcile(ctx context.Context, rq approvals.ReconcileRequest) (approvals.View, error)
 	Open(ctx context.Context, tenant string, limit int) ([]approvals.View, error)
+	// RefusedCommand counts and audits what somebody asked for and may not.
+	RefusedCommand(ctx context.Context, r approvals.RefusedCommand) error
 	// Seen notes a request's signature and says whether any process saw it within the window.
 	Seen(ctx context.Context, signature []byte) (replayed bool, err error)
 }
@@ -43,6 +47,8 @@ type Slack interface {
 	PublishHome(ctx context.Context, user string, v slack.HomeTabViewRequest) error
 	Respond(ctx context.Context, responseURL string, m templates.Message, replace bool) error
 	Ephemeral(ctx context.Context, channel, user string, m templates.Message) error
+	// Groups are a workspace's user groups: what they are called, for words.
+	Groups(ctx context.Context, team string) (map[string]approvals.DirectoryGroup, error)
 }
 
 // Cards makes cards match their rows. *bot.Syncer is one.
@@ -86,6 +92,7 @@ type Handler struct {
 	mux       *http.ServeMux
 	seen      memory
 	events    memory
+	names     groupNames
 	back      *background
 }
 

@@ -50,20 +50,27 @@ func (h *Handler) homeOf(ctx context.Context, by approvals.Reviewer) (v slack.Ho
 		return v, fmt.Errorf("who opened the home tab: %w", err)
 	}
 	if p.Denial != "" {
+		h.refused(ctx, tenant, by, asked{"home", approvals.SurfaceHome}, string(p.Denial))
 		return templates.HomeView(templates.Home{Why: whyNot(p)}), nil
 	}
 	open, err := h.core.Open(ctx, tenant, opened)
 	if err != nil {
 		return v, fmt.Errorf("what waits: %w", err)
 	}
-	shown := templates.Home{More: len(open) == opened}
+	pauses, err := h.core.Switches(ctx, tenant)
+	if err != nil {
+		return v, fmt.Errorf("what is paused: %w", err)
+	}
+	var waiting, recent []approvals.View
 	for _, v := range open {
 		switch {
 		case p.MayDecide(v):
-			shown.Waiting = append(shown.Waiting, bot.CardOfView(v))
+			waiting = append(waiting, v)
 		case v.Status != approvals.Pending: // what waits for somebody else is neither
-			shown.Recent = append(shown.Recent, bot.CardOfView(v))
+			recent = append(recent, v)
 		}
 	}
-	return templates.HomeView(shown), nil
+	return templates.HomeView(templates.Home{
+		Waiting: cardsUnder(waiting, pauses), Recent: cardsUnder(recent, pauses), Pauses: pausesShown(pauses), More: len(open) == opened,
+	}), nil
 }

@@ -208,7 +208,7 @@ func TestFormsInDetails(t *testing.T) {
 	w := newWorld(t)
 	_, ts := w.post(t, nil)
 	v := w.open(t, "U0BOB", ts, templates.ActionDetails, slacksim.ClickOptions{}, templates.ViewDetails)
-	if !strings.Contains(v.PlainText(), "approval.proposed") {
+	if !strings.Contains(v.PlainText(), "Proposed by the agent") {
 		t.Error("no timeline")
 	}
 	_, err := w.ClickView(w.ctx, "U0BOB", v.ID, templates.ActionReject, nil, slacksim.ClickOptions{})

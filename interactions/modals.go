@@ -3,7 +3,6 @@ package interactions
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -61,7 +60,7 @@ func (h *Handler) form(c click, fm form) answer {
 			f, line := h.card(ctx, c)
 			var v slack.ModalViewRequest
 			if line == nil {
-				v, line = fm.make(f, metadata{Value: c.value, Channel: f.Card.Channel, Message: f.Card.MessageTS}.String())
+				v, line = fm.make(f, metadata{Value: c.value, Channel: f.Card.Channel, Message: f.Card.MessageTS, User: c.by.UserID}.String())
 			}
 			if line != nil {
 				return templates.NoticeModal(fm.title, *line)
@@ -84,23 +83,29 @@ func (h *Handler) detailsView(ctx context.Context, c click, page int) slack.Moda
 	if line == nil {
 		e, err := h.core.Explain(ctx, f.Tenant, f.ApprovalID)
 		if err == nil {
-			m := metadata{Value: c.value, Channel: f.Card.Channel, Message: f.Card.MessageTS}
-			return templates.DetailsModal(bot.DetailsOf(f, e, page, m.String()))
+			m := metadata{Value: c.value, Channel: f.Card.Channel, Message: f.Card.MessageTS, User: c.by.UserID}
+			return detailsOf(f, e, page, m.String())
 		}
 		line = h.failure(err, f.ApprovalID)
 	}
 	return templates.NoticeModal("Details", *line)
 }
 
+func detailsOf(f approvals.CardFacts, e approvals.Explanation, page int, metadata string) slack.ModalViewRequest {
+	d := bot.DetailsOf(f, e, page, metadata)
+	d.Timeline, d.Card.EditDiff = Trail(e.Events), f.EditDiff
+	d.Card.EditHidden = f.ParentID != nil && f.EditDiff == ""
+	return templates.DetailsModal(d)
+}
+
 // turnPage replaces the Details modal by another page of it.
 func (h *Handler) turnPage(c click, m metadata, page string) func(context.Context) {
 	return func(ctx context.Context) {
-		n, err := strconv.Atoi(page)
-		if err != nil {
+		v, ok := h.turned(ctx, c, m, page)
+		if !ok {
 			return
 		}
-		c.value = m.Value
-		if err := h.slack.UpdateView(ctx, bot.View{ID: c.view.ID, Hash: c.view.Hash}, h.detailsView(ctx, c, n)); err != nil {
+		if err := h.slack.UpdateView(ctx, bot.View{ID: c.view.ID, Hash: c.view.Hash}, v); err != nil {
 			h.log.Warn("a page could not be turned", "class", string(bot.ClassOf(err)), "error", err)
 		}
 	}
@@ -113,7 +118,7 @@ func (h *Handler) card(ctx context.Context, c click) (approvals.CardFacts, *temp
 	if err != nil {
 		return approvals.CardFacts{}, refusal(templates.RefuseTampered, templates.Facts{})
 	}
-	tenant, no := h.member(ctx, c.by)
+	tenant, no := h.member(ctx, c.by, c.asks())
 	if no != nil {
 		return approvals.CardFacts{}, no
 	}
@@ -123,10 +128,13 @@ func (h *Handler) card(ctx context.Context, c click) (approvals.CardFacts, *temp
 		return f, h.failure(err, b.ID)
 	case f.Tenant != tenant:
 		return approvals.CardFacts{}, refusal(templates.RefuseNotFound, templates.Facts{ApprovalID: b.ID.String()})
-	case f.Card.MessageTS == "":
-		return f, refusal(templates.RefuseOneMoment, templates.Facts{})
-	case !c.ephemeral && (c.channel != f.Card.Channel || c.message != f.Card.MessageTS):
-		return f, refusal(templates.RefuseTampered, templates.Facts{})
+	}
+	press := approvals.Press{Button: b, Channel: c.channel, MessageTS: c.message}
+	if c.ephemeral { // an answer that only the clicker sees: nobody's card, so that it speaks for the stored one
+		press.Channel, press.MessageTS = f.Card.Channel, f.Card.MessageTS
+	}
+	if d := f.Bound(press); d != "" {
+		return approvals.CardFacts{}, refusal(denials[d], templates.Facts{})
 	}
 	return f, nil
 }
@@ -170,8 +178,9 @@ func (h *Handler) present(ctx context.Context, c click, title string, build func
 }
 
 // outsider answers somebody of a workspace that is nobody's.
-func (h *Handler) outsider(err error) *templates.Line {
+func (h *Handler) outsider(ctx context.Context, err error, by approvals.Reviewer, a asked) *templates.Line {
 	if errors.Is(err, approvals.ErrNoTenant) || errors.Is(err, approvals.ErrNotFound) {
+		h.refused(ctx, "", by, a, approvals.RefusedStranger)
 		return refusal(templates.RefuseOutsider, templates.Facts{})
 	}
 	return h.failure(err, approvals.ID{})

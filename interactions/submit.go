@@ -24,6 +24,9 @@ func (h *Handler) submitted(ctx context.Context, id signature, p payload) answer
 		value: m.Value, by: approvals.Reviewer{UserID: p.User.ID, TeamID: p.User.TeamID}, surface: approvals.SurfaceModal,
 		channel: m.Channel, message: m.Message, view: v,
 	}
+	if m.User != c.by.UserID { // not the person who opened the form
+		return answer{body: noticeInstead("Nothing was decided", templates.Refusal(templates.RefuseTampered, templates.Facts{}))}
+	}
 	switch v.Callback {
 	case templates.ViewReject:
 		return h.submit(ctx, id, c, templates.InputReason, approvals.DecideRequest{
@@ -103,11 +106,12 @@ func (h *Handler) reconciled(ctx context.Context, id signature, c click, happene
 		}
 		return answer{body: noticeInstead("Nothing was recorded", *h.failure(err, b.ID))}
 	}
-	tenant, by, line := h.admin(ctx, c.by)
+	tenant, by, line := h.admin(ctx, c.by, asked{"reconcile", approvals.SurfaceModal})
 	if line == nil {
 		var v approvals.View
 		v, err = h.core.Reconcile(ctx, approvals.ReconcileRequest{
 			Tenant: tenant, By: by, Surface: approvals.SurfaceModal, ID: b.ID, Happened: happened, Evidence: evidence,
+			Press: &approvals.Press{Button: b, Channel: c.channel, MessageTS: c.message},
 		})
 		v.ApprovalID = b.ID
 		after := []func(context.Context){h.decided(c, approvals.Ruling{View: v})}
@@ -117,18 +121,26 @@ func (h *Handler) reconciled(ctx context.Context, id signature, c click, happene
 		case errors.Is(err, approvals.ErrSecondPerson):
 			return answer{body: noticeInstead("Noted", *h.failure(err, b.ID)), after: after}
 		}
-		line = h.failure(err, b.ID)
+		if line = h.failure(err, b.ID); errors.Is(err, approvals.ErrNotUncertain) && v.Status != "" {
+			line = refusal(templates.RefuseNotUncertain, templates.Facts{Status: string(v.Status)})
+		}
 	}
 	return answer{body: noticeInstead("Nothing was recorded", *line)}
 }
 
 // admin authorises somebody as an admin of their workspace's tenant.
-func (h *Handler) admin(ctx context.Context, by approvals.Reviewer) (tenant string, actor approvals.Actor, line *templates.Line) {
+func (h *Handler) admin(ctx context.Context, by approvals.Reviewer, a asked) (tenant string, actor approvals.Actor, line *templates.Line) {
 	tenant, err := h.core.TenantOfTeam(ctx, by.TeamID)
 	if err != nil {
-		return "", "", h.outsider(err)
+		return "", "", h.outsider(ctx, err, by, a)
 	}
 	actor, err = h.core.Admin(ctx, tenant, by)
+	switch {
+	case errors.Is(err, approvals.ErrNotAdmin):
+		h.refused(ctx, tenant, by, a, approvals.RefusedNotAdmin)
+	case errors.Is(err, approvals.ErrUncheckable):
+		h.refused(ctx, tenant, by, a, string(approvals.DenyUncheckable))
+	}
 	if err != nil {
 		return "", "", h.failure(err, approvals.ID{})
 	}

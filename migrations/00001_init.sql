@@ -76,9 +76,11 @@ CREATE TABLE slack_group_member (
 );
 CREATE INDEX slack_group_member_by_user ON slack_group_member (tenant_id, user_id);
 
+-- at is when the person was last blocked. It stays when the block is lifted: no vote from before it counts again.
 CREATE TABLE blocked_user (
     tenant_id text        NOT NULL,
     user_id   text        NOT NULL,
+    active    boolean     NOT NULL DEFAULT true,
     reason    text        NOT NULL,
     by        text        NOT NULL,
     at        timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -101,6 +103,8 @@ CREATE TABLE run_pause (
     closed_at         timestamptz,
     attempts          integer     NOT NULL DEFAULT 0,
     next_try_at       timestamptz,
+    trying_since      timestamptz, -- the first try of this effort to tell; 24 h later it is given up
+    again_at          timestamptz, -- asked for again after it had been told
     told_at           timestamptz,
     told_revision     text,
     sending_until     timestamptz,
@@ -286,8 +290,17 @@ CREATE TABLE resume_message (
     built_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- +goose StatementBegin
+-- A UUIDv7 (RFC 9562, its method 3: microseconds in rand_a) of the moment of the insertion. Given by a client it would be of a moment
+-- before the wait for a lock, and a request's events would not be in the order of its transitions.
+CREATE FUNCTION audit_event_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
+    SELECT (lpad(to_hex(t.us / 1000), 12, '0') || '7' || lpad(to_hex(t.us % 1000 * 4096 / 1000), 3, '0') || substr(t.random, 20, 4) || substr(t.random, 25))::uuid
+    FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS us, gen_random_uuid()::text AS random) t
+$$;
+-- +goose StatementEnd
+
 CREATE TABLE audit_event (
-    event_id    uuid        PRIMARY KEY,
+    event_id    uuid        PRIMARY KEY DEFAULT audit_event_id(),
     tenant_id   text        NOT NULL,
     approval_id uuid,
     pause_id    uuid,
@@ -440,6 +453,7 @@ CREATE TRIGGER ledger_state_guard BEFORE UPDATE ON idempotency_ledger FOR EACH R
 DROP TABLE slack_seen, audit_seal, audit_unsealed, audit_event, resume_message, outbox, card, idempotency_ledger, run_call, approval_open,
     approval_decision, approval_payload, approval_request, run_state_blob, run_pause, blocked_user, slack_group_member, slack_group, slack_user,
     suspension, api_key, config_active, config_revision;
+DROP FUNCTION audit_event_id();
 DROP FUNCTION ledger_state_guard();
 DROP FUNCTION append_only();
 DROP FUNCTION approval_proposal_guard();

@@ -18,7 +18,9 @@ const (
 	ActionEdit         = "hp_edit" // a key of Card.Values only: Slack returns ActionOverflow
 	ActionReconcileYes = "hp_happened"
 	ActionReconcileNo  = "hp_not_happened"
-	ActionPage         = "hp_page" // Details: the value is the page's number from 0; suffixed _prev and _next
+	ActionOriginal     = "hp_original"    // Details of what an edit replaced; the value is that of ActionDetails
+	ActionReplacement  = "hp_replacement" // Details of what an edit replaced it by
+	ActionPage         = "hp_page"        // Details: the value is the page's number from 0; suffixed _prev and _next
 )
 
 // The most characters of a signed value. An option's value is limited by Slack; a button may have 2,000, but four of
@@ -69,6 +71,9 @@ func actionBlock(c Card, isCut bool) slack.Block {
 			add(button(c, ActionReject, "Reject…"))
 		}
 		add(details)
+		for _, b := range lineageButtons(c) {
+			add(b)
+		}
 		if more := overflow(c); more != nil {
 			elements = append(elements, more)
 		}
@@ -78,6 +83,9 @@ func actionBlock(c Card, isCut bool) slack.Block {
 		add(button(c, ActionDetails, "Details"))
 	default:
 		add(button(c, ActionDetails, "Details"))
+		for _, b := range lineageButtons(c) {
+			add(b)
+		}
 	}
 	if len(elements) == 0 {
 		return nil

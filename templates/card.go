@@ -14,6 +14,8 @@ type Card struct {
 	ShortDigest string // a prefix of the proposal's digest
 	ParentID    string // the approval that an edit replaced by this one
 	ChildID     string // the approval that an edit replaced this one by
+	EditDiff    string // with a ParentID: the unified diff of what reviewers see of the two
+	EditHidden  bool   // with a ParentID: nothing that reviewers see was changed
 
 	Tool          string
 	ToolKind      string // "effect" or "question"
@@ -38,14 +40,14 @@ type Card struct {
 	Status     string // of the contract
 	Held       string // the reason code while an approved call is held
 	HeldSince  time.Time
-	HeldBy     string    // who paused
-	HeldDetail string    // what is paused, or why it can't be checked
+	HeldBy     string    // who paused it; while pending: what is approved now won't start yet
+	HeldDetail string    // what is paused and why, or why it can't be checked
 	HeldUntil  time.Time // the window's next opening, where that is what it waits for
 
 	Quorum    int
 	Votes     int
 	VotesBy   []string
-	Editors   []string // all of the lineage
+	Editors   []string // all of the lineage, the last one last
 	DecideBy  time.Time
 	ExecuteBy time.Time
 
@@ -131,6 +133,7 @@ func cardBlocks(c Card, m *measure) []slack.Block {
 		richText("status", lines(statusLines(c)...)),
 		richText("fields", lines(fieldLines(c, m)...)),
 	}
+	blocks = append(blocks, editBlocks(c, m)...)
 	blocks = append(blocks, argumentBlocks(c, m)...)
 	blocks = append(blocks, reasonBlocks(c, m)...)
 	blocks = append(blocks, linkBlocks(c, m)...)

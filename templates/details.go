@@ -33,9 +33,24 @@ type Vote struct {
 // Event is one line of the audit trail, in words.
 type Event struct {
 	At     time.Time
+	Told   Line // the whole of it, as [Tell] says it; in the place of the rest
 	What   string
 	By     string
 	Detail string // untrusted, redacted
+}
+
+// Plain is the event without its time, for a terminal or an API.
+func (e Event) Plain() string { return e.line().Plain() }
+
+func (e Event) line() Line {
+	if !e.Told.Empty() {
+		return e.Told
+	}
+	l := compose(part{kind: words, text: orDash(first(fit(e.What, valueRoom)))}, by(" · ", e.By))
+	if e.Detail != "" {
+		l = compose(l, " · ", quoted(e.Detail))
+	}
+	return l
 }
 
 const (
@@ -54,6 +69,7 @@ func DetailsModal(d Details) slack.ModalViewRequest {
 	blocks := []slack.Block{header("title", headline(d.Card, m)), richText("status", lines(statusLines(d.Card)...))}
 	if page == 0 {
 		blocks = append(blocks, richText("fields", lines(fieldLines(d.Card, m)...)))
+		blocks = append(blocks, fullEditBlocks(d.Card)...)
 		blocks = append(blocks, linkBlocks(d.Card, m)...)
 		blocks = append(blocks, authorityBlocks(d)...)
 		blocks = append(blocks, redactedNote(d.Card)...)
@@ -196,11 +212,7 @@ func timelineLines(events []Event) []Line {
 		events = events[n:]
 	}
 	for _, e := range events {
-		l := compose(when(e.At), "  ", part{kind: words, text: orDash(first(fit(e.What, valueRoom)))}, by(" · ", e.By))
-		if e.Detail != "" {
-			l = compose(l, " · ", quoted(e.Detail))
-		}
-		out = append(out, l)
+		out = append(out, compose(when(e.At), "  ", e.line()))
 	}
 	return out
 }

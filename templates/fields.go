@@ -37,7 +37,7 @@ func fieldLines(c Card, m *measure) []Line {
 	}
 	rule := field("Rule", c.Rule, nameRoom)
 	out := []Line{field("Tool", orDash(c.Tool), nameRoom), target, requester, pathLine(c.AgentPath, m), riskLine(c.Risk), rule}
-	if len(c.Editors) > 0 {
+	if len(c.Editors) > 1 || len(c.Editors) == 1 && len(editBlocks(c, &measure{percent: 100})) == 0 { // one is named with the diff
 		out = append(out, compose(shout("Edited by  "), people(c.Editors)))
 	}
 	return out

@@ -108,6 +108,16 @@ func gallery() map[string]Card {
 		}),
 		"pending_right_to_left": refund(func(c *Card) { c.Arguments = []byte(`{"to":"\u05d0\u05d1 5","amount":742.18}`) }),
 		"pending_edited_child":  refund(func(c *Card) { c.ParentID, c.Editors = "apr_01k0parent", []string{"U0CY"} }),
+		"pending_edited_diff": refund(func(c *Card) {
+			c.ParentID, c.Editors = "apr_01k0parent", []string{"U0BO", "U0CY"}
+			c.EditDiff = "--- proposed\n+++ edited\n@@ -1,5 +1,5 @@\n {\n   \"order\": \"ORD-18472\",\n-  \"amount\": 900,\n+  \"amount\": 742.18,\n   \"currency\": \"USD\"\n }\n"
+		}),
+		"pending_edited_long": refund(func(c *Card) {
+			c.ParentID, c.Editors = "apr_01k0parent", []string{"U0CY"}
+			c.EditDiff = "--- proposed\n+++ edited\n@@ -1,90 +1,90 @@\n" + strings.Repeat("-  \"note\": \"\u202e``` <!channel>\",\n+  \"note\": \"two\",\n", 40) + "@@ -100,2 +100,2 @@\n-  \"last\": 1\n+  \"last\": 2\n"
+		}),
+		"pending_edited_hidden": refund(func(c *Card) { c.ParentID, c.Editors, c.EditHidden = "apr_01k0parent", []string{"U0CY"}, true }),
+		"pending_paused":        refund(func(c *Card) { c.HeldBy, c.HeldDetail = "slack:U0ROOT", "tool issue_refund: incident 4711" }),
 		"pending_no_requester":  refund(func(c *Card) { c.Requester, c.Reason = "", "" }),
 		"approved":              approved(),
 		"approved_agent":        approved(func(c *Card) { c.Executor = "agent" }),

@@ -68,8 +68,8 @@ func TestGoldenMessages(t *testing.T) {
 		"fallback_hostile": Fallback(g["pending_hostile"]),
 		"uncertain_thread": UncertainThread(g["uncertain"]),
 		"help":             Help(),
-		"list":             ListMessage([]Card{g["pending_quorum"], g["pending_high_risk"], g["pending_hostile"]}, true),
-		"list_empty":       ListMessage(nil, false),
+		"list":             ListMessage([]Card{g["pending_quorum"], g["pending_high_risk"], g["pending_hostile"], g["pending_paused"]}, []Pause{{"tool", "issue_refund", "slack:U0ROOT", two, "incident 4711"}, {Scope: "tenant", By: "operator:root"}}, true),
+		"list_empty":       ListMessage(nil, nil, false),
 		"audit":            AuditMessage(g["completed"], events),
 	}
 	for name, m := range messages {

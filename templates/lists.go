@@ -5,26 +5,38 @@ import "github.com/slack-go/slack"
 // maxRows keeps a list within one screen and a message's room.
 const maxRows = 15
 
-// ListMessage answers /approvals list: one short entry a request, in the order given. More says that there are others.
-func ListMessage(cards []Card, more bool) Message {
+// ListMessage answers /approvals list: what is paused, and one short entry a request, in the order given. More says that there
+// are others.
+func ListMessage(cards []Card, pauses []Pause, more bool) Message {
+	paused := pauseBlocks(pauses)
 	if len(cards) == 0 {
-		return compose("✅ Nothing waits for a decision.").Message()
+		m := compose("✅ Nothing waits for a decision.").Message()
+		m.Blocks = append(paused, m.Blocks...)
+		return m
 	}
-	rows, left := listBlocks(cards, MaxCard-1_000, "row")
+	rows, left := listBlocks(cards, MaxCard-1_000-size(paused), "row")
 	head := compose(shout("Waiting for a decision  "), itoa(len(rows)))
 	if left > 0 || more {
 		head = compose(shout("Waiting for a decision  "), "the first "+itoa(len(rows)))
 	}
 	return Message{
 		Text:   "Waiting for a decision: " + count(len(cards), "request"),
-		Blocks: append([]slack.Block{richText("head", lines(head))}, rows...),
+		Blocks: append(append(paused, richText("head", lines(head))), rows...),
 	}
+}
+
+func pauseBlocks(pauses []Pause) []slack.Block {
+	if len(pauses) == 0 {
+		return nil
+	}
+	return []slack.Block{richText("paused", lines(pauseLines(pauses)...))}
 }
 
 // Home is the home tab of one person.
 type Home struct {
 	Waiting []Card      // that this person may decide
 	Recent  []Card      // decided lately
+	Pauses  []Pause     // in force
 	More    bool        // more wait than are given
 	Why     RefusalCode // set: nothing is shown to this person, and this is why
 }
@@ -36,6 +48,7 @@ func HomeView(h Home) slack.HomeTabViewRequest {
 		blocks = append(blocks, richText("refused", lines(Refusal(h.Why, Facts{}))))
 		return slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: blocks}}
 	}
+	blocks = append(pauseBlocks(h.Pauses), blocks...)
 	if len(h.Waiting) == 0 {
 		blocks = append(blocks, richText("none", section(plain("✅ Nothing waits for you."))))
 	}
@@ -62,7 +75,7 @@ func listBlocks(cards []Card, room int, id string) (blocks []slack.Block, left i
 		if c.Requester != "" {
 			foot = compose(foot, " · for ", who(c.Requester))
 		}
-		b := richText(id+"_"+itoa(i), lines(about, statusLines(c)[0], foot))
+		b := richText(id+"_"+itoa(i), lines(about, statusLines(c)[0], pausedLine(c), foot))
 		if room -= size([]slack.Block{b}); room < 0 {
 			return blocks, len(cards) - i
 		}
@@ -91,6 +104,7 @@ func AuditMessage(c Card, events []Event) Message {
 type Whoami struct {
 	Person Person
 	Groups []string // names
+	InNone bool     // it is known that there are no others
 	Admin  bool
 	Active bool // may decide at all: a full, active member of the installation's workspace, not blocked
 	Why    RefusalCode
@@ -106,8 +120,10 @@ func WhoamiLine(w Whoami) Line {
 	}
 	if len(w.Groups) > 0 {
 		l = compose(l, ", in ", listed(w.Groups, " and "))
+	} else if w.InNone {
+		l = compose(l, ", in no user group")
 	} else {
-		l = compose(l, ", in none of the groups we know")
+		l = compose(l, ", in groups that we can't read right now")
 	}
 	if w.Active {
 		return compose(l, ". You may decide the requests that name you or one of your groups.")

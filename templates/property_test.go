@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,7 @@ func anyCard() *rapid.Generator[Card] {
 			Decisions: rapid.SliceOf(rapid.SampledFrom([]string{"approve", "reject", "edit", "respond", "delete"})).Draw(t, "decisions"),
 			Values:    map[string]string{}, Mention: people("mention"),
 		}
+		c.EditDiff, c.EditHidden = strings.Repeat("+"+s("diff line")+"\n-"+s("diff line")+"\n", rapid.IntRange(0, 60).Draw(t, "diff")), rapid.Bool().Draw(t, "hidden")
 		switch rapid.IntRange(0, 5).Draw(t, "arguments") {
 		case 0:
 			c.Unreadable, c.Arguments = "x"+s("unreadable"), []byte(s("raw"))
@@ -171,7 +173,9 @@ func TestAnyCard(t *testing.T) {
 
 // I2, I10: what is offered is what the rule offers, and only while it can be decided; a cut card has no Approve.
 func checkActions(t *rapid.T, c Card, actions []string, isCut bool) {
-	allowed := map[string]bool{ActionDetails: true}
+	allowed := map[string]bool{
+		ActionDetails: true, ActionOriginal: c.ParentID != "" && c.Status != StatusUncertain, ActionReplacement: c.ChildID != "" && c.Status == StatusEdited,
+	}
 	switch c.Status {
 	case StatusPending:
 		readable := c.Unreadable == "" && json.Valid(c.Arguments)
@@ -188,6 +192,9 @@ func checkActions(t *rapid.T, c Card, actions []string, isCut bool) {
 		if !allowed[a] {
 			t.Fatalf("%q offers %s (cut: %v)", c.Status, a, isCut)
 		}
+		if a == ActionOriginal || a == ActionReplacement {
+			a = ActionDetails // they only look, by its value
+		}
 		if a != ActionOverflow && c.Values[a] == "" {
 			t.Fatalf("%s is offered without a value", a)
 		}
@@ -201,10 +208,24 @@ func TestAnyOtherMessage(t *testing.T) {
 		c := cards[0]
 		events := []Event{}
 		for range rapid.IntRange(0, 40).Draw(t, "events") {
-			events = append(events, Event{time.Unix(rapid.Int64Range(-1, 4e9).Draw(t, "at"), 0), nasty(9).Draw(t, "what"), nasty(9).Draw(t, "by"), nasty(99).Draw(t, "detail")})
+			at := time.Unix(rapid.Int64Range(-1, 4e9).Draw(t, "at"), 0)
+			events = append(events, Event{At: at, What: nasty(9).Draw(t, "what"), By: nasty(9).Draw(t, "by"), Detail: nasty(99).Draw(t, "detail")})
+			detail, err := json.Marshal(map[string]any{
+				"rule": nasty(9).Draw(t, "rule"), "why": nasty(9).Draw(t, "why"), "words": nasty(99).Draw(t, "words"), "error": nasty(99).Draw(t, "error"),
+				"evidence": nasty(99).Draw(t, "evidence"), "receipt": nasty(99).Draw(t, "receipt"), "child": nasty(9).Draw(t, "child"), "verb": nasty(9).Draw(t, "verb"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind := rapid.SampledFrom(append(slices.Sorted(maps.Keys(kinds)), "of.the_future", "x\u202ey")).Draw(t, "kind")
+			events = append(events, Tell(Happening{At: at, Kind: kind, By: nasty(9).Draw(t, "actor"), Detail: detail}))
+		}
+		var pauses []Pause
+		for range rapid.IntRange(0, 9).Draw(t, "pauses") {
+			pauses = append(pauses, Pause{Scope: "tool", Name: nasty(9).Draw(t, "name"), By: nasty(9).Draw(t, "by"), Reason: nasty(99).Draw(t, "reason")})
 		}
 		for name, m := range map[string]Message{
-			"fallback": Fallback(c), "thread": UncertainThread(c), "list": ListMessage(cards, true), "audit": AuditMessage(c, events),
+			"fallback": Fallback(c), "thread": UncertainThread(c), "list": ListMessage(cards, pauses, true), "audit": AuditMessage(c, events),
 		} {
 			if err := Check(m.Blocks); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -217,7 +238,7 @@ func TestAnyOtherMessage(t *testing.T) {
 				t.Fatalf("%s has buttons: %v", name, got)
 			}
 		}
-		home := HomeView(Home{Waiting: cards, Recent: cards})
+		home := HomeView(Home{Waiting: cards, Recent: cards, Pauses: pauses})
 		if err := CheckHome(home); err != nil {
 			t.Fatal(err)
 		}

@@ -11,13 +11,16 @@ type Person struct{ ID, Name string }
 // Facts fill the sentence of a refusal. Each code says which it uses; all may be empty.
 type Facts struct {
 	Decision   string        // what was tried: approve, reject, edit, respond; "" for anything else
-	Needs      []string      // names of the groups, and of the people, who may
+	Needs      []string      // names of the groups who may
 	Has        []string      // names of the person's own groups
+	InNone     bool          // it is known that the person is in no group
 	By         Person        // who was first
 	Ago        time.Duration // how long ago that was
 	Status     string        // what the request is now
 	ApprovalID string
-	Detail     string // pointer and problem, or a reference for the log; never a value
+	// People who may, beside the groups.
+	NeedsPeople []Person
+	Detail      string // pointer and problem, or a reference for the log; never a value
 }
 
 // RefusalCode names a reason why a click, a form or a command changed nothing.
@@ -25,10 +28,11 @@ type RefusalCode string
 
 // The refusals. Unless said otherwise the sentence uses Decision only.
 const (
-	RefuseNotReviewer     RefusalCode = "not_reviewer"   // Needs, Has
-	RefuseRequester       RefusalCode = "requester"      // the person asked for the call
-	RefuseEditor          RefusalCode = "editor"         // the person edited it
-	RefuseVoted           RefusalCode = "voted"          // Ago
+	RefuseNotReviewer     RefusalCode = "not_reviewer" // Needs, NeedsPeople, Has, InNone
+	RefuseRequester       RefusalCode = "requester"    // the person asked for the call
+	RefuseEditor          RefusalCode = "editor"       // the person edited it
+	RefuseVoted           RefusalCode = "voted"        // Ago
+	RefuseVoteVoid        RefusalCode = "vote_void"
 	RefuseDecided         RefusalCode = "decided"        // Status, By, Ago: the recorded outcome
 	RefuseExpired         RefusalCode = "expired"        // Ago
 	RefuseOneMoment       RefusalCode = "one_moment"     // the card's own timestamp is not saved yet
@@ -51,6 +55,8 @@ const (
 	RefuseUnclear         RefusalCode = "unclear"        // the commit's answer was lost
 	RefuseBusy            RefusalCode = "busy"           // a lock or a rate limit
 	RefuseUsage           RefusalCode = "usage"          // Detail: the usage line
+	RefuseUnknownCommand  RefusalCode = "no_command"     // Detail: the word
+	RefuseNoID            RefusalCode = "no_id"          // Detail: the word
 	RefuseInternal        RefusalCode = "internal"       // Detail: a reference for the log
 )
 
@@ -68,6 +74,8 @@ func Refusal(code RefusalCode, f Facts) Line {
 		return compose("You can't " + verb(f) + " this: you edited it, so someone else decides.")
 	case RefuseVoted:
 		return compose("You already voted" + since(f.Ago) + ". It counts once.")
+	case RefuseVoteVoid:
+		return compose("Your vote on this was voided when you were blocked, and there is one vote a person. Others can still decide; a new request takes your vote again.")
 	case RefuseExpired:
 		return compose("Too late: it expired" + since(f.Ago) + ". Nothing was executed.")
 	case RefuseStale:
@@ -82,6 +90,10 @@ func Refusal(code RefusalCode, f Facts) Line {
 		return compose("Too late to revoke: this is " + statusWord(f.Status) + ".")
 	case RefuseUsage:
 		return compose("That command isn't complete. Try ", part{kind: value, text: first(fit(orDash(f.Detail), valueRoom))}, " or /approvals help.")
+	case RefuseUnknownCommand:
+		return compose("There is no such command as ", part{kind: value, text: first(fit(orDash(f.Detail), nameRoom))}, ". Try list, show ID, whoami or ", part{kind: value, text: "/approvals help"}, ".")
+	case RefuseNoID:
+		return compose(part{kind: value, text: first(fit(orDash(f.Detail), nameRoom))}, " is no approval's id. It begins with apr_ and stands at the foot of every card.")
 	case RefuseNotOffered:
 		return compose("You can't " + verb(f) + " this: it isn't offered for this request.")
 	}
@@ -115,27 +127,33 @@ var refusals = map[RefusalCode]string{
 // RefusalCodes lists every code, for tables that must be complete.
 func RefusalCodes() []RefusalCode {
 	return []RefusalCode{
-		RefuseNotReviewer, RefuseRequester, RefuseEditor, RefuseVoted, RefuseDecided, RefuseExpired, RefuseOneMoment, RefuseCantCheck,
+		RefuseNotReviewer, RefuseRequester, RefuseEditor, RefuseVoted, RefuseVoteVoid, RefuseDecided, RefuseExpired, RefuseOneMoment, RefuseCantCheck,
 		RefuseTampered, RefuseStale, RefuseOutsider, RefuseBlocked, RefuseNotOffered, RefuseNotAdmin, RefuseSecondPerson,
 		RefuseReasonMissing, RefuseEditInvalid, RefuseEditUnchanged, RefuseEditNobody, RefuseEditTooLong, RefuseNotFound,
-		RefuseNotUncertain, RefuseTooLateToRevoke, RefuseUnclear, RefuseBusy, RefuseUsage, RefuseInternal,
+		RefuseNotUncertain, RefuseTooLateToRevoke, RefuseUnclear, RefuseBusy, RefuseUsage, RefuseUnknownCommand, RefuseNoID, RefuseInternal,
 	}
 }
 
-// notReviewer: "You can't approve this: it needs release-managers; you are in support."
+// notReviewer: "You can't approve this: it needs release-managers or @ana; you are in support."
 func notReviewer(f Facts) Line {
 	l := compose("You can't " + verb(f) + " this")
-	switch {
-	case len(f.Needs) > 0:
-		l = compose(l, ": it needs ", listed(f.Needs, " or "))
-	default:
+	var who []Line
+	for _, name := range f.Needs {
+		who = append(who, compose(part{kind: value, text: orDash(first(fit(name, valueRoom)))}))
+	}
+	for _, p := range f.NeedsPeople {
+		who = append(who, compose(known(p)))
+	}
+	if len(who) > 0 {
+		l = compose(l, ": it needs ", listing(who, " or "))
+	} else {
 		l = compose(l, ": you aren't one of its reviewers")
 	}
 	switch {
 	case len(f.Has) > 0:
 		l = compose(l, "; you are in ", listed(f.Has, " and "))
-	case len(f.Needs) > 0:
-		l = compose(l, "; you are in none of the groups we know")
+	case f.InNone && len(f.Needs) > 0:
+		l = compose(l, "; you are in no user group")
 	}
 	return compose(l, ".")
 }
@@ -205,20 +223,28 @@ const maxNames = 6
 
 // listed writes "a, b or c".
 func listed(names []string, last string) Line {
+	all := make([]Line, len(names))
+	for i, name := range names {
+		all[i] = compose(part{kind: value, text: orDash(first(fit(name, valueRoom)))})
+	}
+	return listing(all, last)
+}
+
+func listing(all []Line, last string) Line {
 	var l Line
-	n := min(len(names), maxNames)
-	for i, name := range names[:n] {
+	n := min(len(all), maxNames)
+	for i, one := range all[:n] {
 		switch {
 		case i == 0:
-		case i == n-1 && n == len(names):
+		case i == n-1 && n == len(all):
 			l = compose(l, last)
 		default:
 			l = compose(l, ", ")
 		}
-		l = compose(l, part{kind: value, text: orDash(first(fit(name, valueRoom)))})
+		l = compose(l, one)
 	}
-	if n < len(names) {
-		l = compose(l, last+count(len(names)-n, "other"))
+	if n < len(all) {
+		l = compose(l, last+count(len(all)-n, "other"))
 	}
 	return l
 }

@@ -12,7 +12,7 @@ import (
 func statusLines(c Card) []Line {
 	switch c.Status {
 	case StatusPending:
-		return []Line{pendingLine(c)}
+		return []Line{pendingLine(c), pausedLine(c)}
 	case StatusApproved:
 		return approvedLines(c)
 	case StatusEdited:
@@ -29,7 +29,7 @@ func statusLines(c Card) []Line {
 		if c.ReasonCode == "execute_expired" {
 			return []Line{compose(shout("⌛ Expired"), "; approved, but not run in time. Nothing was executed"), approvers(c)}
 		}
-		return []Line{compose(shout("⌛ Expired"), "; nothing was executed")}
+		return []Line{compose(shout("⌛ Expired"), ": nobody decided in time; nothing was executed")}
 	case StatusRevoked:
 		return revokedLines(c)
 	case StatusMigrationRequired:

@@ -117,7 +117,7 @@ func readable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && hidden(r) })
 }
 
-var ownIcons = strings.NewReplacer("✏️ Replaced", "", "▶️ Running", "", "⚠️ ", "", "✂️ +", "", "↔️ There are", "")
+var ownIcons = strings.NewReplacer("✏️ Replaced", "", "✏️ Edited", "", "✂️ The rest", "", "▶️ Running", "", "⚠️ ", "", "✂️ +", "", "↔️ There are", "")
 
 func TestVisibleLeavesNothingHidden(t *testing.T) {
 	t.Parallel()

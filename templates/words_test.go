@@ -9,9 +9,7 @@ import (
 // Each reason code of the contract has a sentence of its own.
 func TestSentences(t *testing.T) {
 	t.Parallel()
-	codes := strings.Fields(`requester_inactive requester_lost_role agent_not_allowed reviewer_lost_authority policy_changed digest_mismatch
-		version_unregistered tool_changed target_changed window_closed paused authority_unreadable superseded withdrawn revoked_by_admin
-		decide_expired execute_expired no_effect retries_spent`)
+	codes := reasonCodes
 	seen := map[string]string{Sentence("anything else"): "anything else"}
 	for _, code := range codes {
 		s := Sentence(code)
@@ -42,8 +40,23 @@ func TestRefusals(t *testing.T) {
 		},
 		{
 			RefuseNotReviewer,
-			Facts{Decision: "reject", Needs: []string{"a", "b", "c"}},
-			"You can't reject this: it needs `a`, `b` or `c`; you are in none of the groups we know.", "You can't reject this: it needs a, b or c; you are in none of the groups we know.",
+			Facts{Decision: "reject", Needs: []string{"a", "b", "c"}, InNone: true},
+			"You can't reject this: it needs `a`, `b` or `c`; you are in no user group.", "You can't reject this: it needs a, b or c; you are in no user group.",
+		},
+		{
+			RefuseNotReviewer,
+			Facts{Decision: "approve", Needs: []string{"a"}, NeedsPeople: []Person{{"U0ANA", "Ana"}, {ID: "U0BO"}}},
+			"You can't approve this: it needs `a`, <@U0ANA> or <@U0BO>.", "You can't approve this: it needs a, Ana or @U0BO.",
+		},
+		{
+			RefuseNotReviewer,
+			Facts{Decision: "approve", NeedsPeople: []Person{{ID: "U0BO"}}, InNone: true},
+			"You can't approve this: it needs <@U0BO>.", "You can't approve this: it needs @U0BO.",
+		},
+		{
+			RefuseUnknownCommand,
+			Facts{Detail: "frob<nicate"},
+			"There is no such command as `frob&lt;nicate`. Try list, show ID, whoami or `/approvals help`.", "There is no such command as frob<nicate. Try list, show ID, whoami or /approvals help.",
 		},
 		{RefuseNotReviewer, Facts{}, "You can't do this: you aren't one of its reviewers.", "You can't do this: you aren't one of its reviewers."},
 		{
@@ -128,7 +141,7 @@ func TestWhoami(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	got := WhoamiLine(Whoami{Person: Person{"U0ANA", "Ana"}, Why: RefuseBlocked}).Plain()
-	if want := "You are Ana, not an admin, in none of the groups we know. An admin has blocked you from deciding."; got != want {
+	if want := "You are Ana, not an admin, in groups that we can't read right now. An admin has blocked you from deciding."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -155,7 +155,7 @@ func (c *core) Claim(_ context.Context, id approvals.ID, o approvals.ClaimOption
 	x.token, x.epoch, x.leaseEnd = uuid.New(), x.epoch+1, time.Now().Add(o.Lease)
 	return approvals.Claim{
 		Go: !x.lookup, LookupFirst: x.lookup, Lease: approvals.Lease{ID: id, Tenant: "acme", Token: x.token, Epoch: x.epoch},
-		Tenant: &rules.Tenant{Name: "acme"}, Tool: &rules.Tool{Name: "deploy", HTTP: &rules.HTTP{Timeout: time.Hour}}, OperationKey: "key-" + id.String(),
+		Tenant: &rules.Tenant{Name: "acme"}, Tool: &rules.Tool{Name: "deploy", HTTP: &rules.HTTP{Timeout: time.Hour}}, OperationKey: "key-" + id.String(), RunID: "run_42", ToolCallID: "call_1", Taken: time.Now(),
 		Arguments: canon.Read([]byte(`{"secret":"` + canary + `"}`)), Attempt: int(x.epoch), FirstAttempt: x.epoch == 1,
 	}, nil
 }
@@ -200,6 +200,10 @@ func (c *core) Record(_ context.Context, l approvals.Lease, out approvals.Outcom
 }
 
 // Sweep rings for what should run and has no lease, under a new row.
+func (c *core) Undelivered(context.Context) (approvals.Undelivered, error) {
+	return approvals.Undelivered{}, nil
+}
+
 func (c *core) Sweep(context.Context, int) (approvals.SweepReport, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

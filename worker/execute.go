@@ -63,10 +63,10 @@ func (x *executor) run(base context.Context, id approvals.ID) error {
 		return nil
 	case err != nil:
 		// Its commit may have happened all the same: then the lease runs out, and the sweeper rings.
-		x.log.Warn("claim failed", "approval", id, "error", sentence(err))
+		x.log.Warn("claim failed", approvals.LogIDs(id, "", "", ""), "error", sentence(err))
 		return errAgain
 	case !claim.Go && !claim.LookupFirst:
-		x.log.Debug("nothing to execute", "approval", id, "why", claim.Why)
+		x.log.Debug("nothing to execute", approvals.LogIDs(id, "", "", ""), "why", claim.Why)
 		return nil
 	}
 	// Durable from here: the intent, under a token and an epoch (I15).
@@ -81,7 +81,7 @@ func (x *executor) run(base context.Context, id approvals.ID) error {
 	err = x.record(base, until, claim.Lease, outcome)
 	// Durable from here: the outcome, its audit row, and the outbox rows that tell the card and the agent (I20, I25).
 	crashpoint.At("execute.recorded")
-	log := x.log.With("approval", id, "tenant", claim.Lease.Tenant, "tool", claim.Tool.Name, "attempt", claim.Attempt, "epoch", claim.Lease.Epoch)
+	log := x.log.With(claim.LogIDs(), "tenant", claim.Lease.Tenant, "tool", claim.Tool.Name, "attempt", claim.Attempt, "epoch", claim.Lease.Epoch)
 	switch {
 	case err == nil:
 		log.Info("executed", "outcome", outcome.Class, "lookup", claim.LookupFirst)
@@ -122,10 +122,13 @@ func (x *executor) call(base context.Context, began time.Time, claim approvals.C
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { crashpoint.At("execute.sent") }})
 	call.Live = keeper.live
 	if claim.Tool.HTTP != nil {
-		// A lookup is believed at timeout + settle after the claim: nothing may leave later than
-		// that allows, also when this process was stopped for a while under a living lease.
-		sendBy := start.Add(claim.Tool.HTTP.Timeout)
-		call.Live = func() bool { return keeper.live() && time.Now().Before(sendBy) }
+		// A lookup is believed, and a key is sent again, by the time of the claim: nothing may leave
+		// later than that allows, also when this process was stopped for a while under a living lease.
+		taken := claim.Taken
+		if taken.IsZero() {
+			taken = began
+		}
+		call.SendBy = taken.Add(approvals.SendWithin)
 	}
 	out = x.guarded(ctx, call, x.tool.Execute)
 	x.metrics.toolCalled("execute", out.Class, time.Since(start))
@@ -137,7 +140,7 @@ func (x *executor) call(base context.Context, began time.Time, claim approvals.C
 func (x *executor) guarded(ctx context.Context, call tools.Call, run func(context.Context, tools.Call) approvals.Outcome) (out approvals.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.log.Error("a tool panicked", "tool", call.Tool.Name, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			x.log.Error("a tool panicked", approvals.LogIDs(approvals.ID{}, "", "", call.OperationKey), "tool", call.Tool.Name, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			out = approvals.Outcome{Class: approvals.OutcomeUnknown, Error: "the call failed inside Holdpoint"}
 		}
 	}()

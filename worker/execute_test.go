@@ -283,3 +283,40 @@ func TestPanickingTool(t *testing.T) {
 		noCanary(t, log.String()+c.ops[id].outcome.Error)
 	})
 }
+
+// stalling is a core whose claim's answer comes late: the process was stopped, or the network.
+type stalling struct {
+	*core
+	stall time.Duration
+}
+
+func (c stalling) Claim(ctx context.Context, id approvals.ID, o approvals.ClaimOptions) (approvals.Claim, error) {
+	claim, err := c.core.Claim(ctx, id, o)
+	wait(ctx, c.stall)
+	return claim, err
+}
+
+// I13, I19: a request leaves within a bound from its claim, whatever happened between the claim's commit and the tool.
+func TestSendByIsCountedFromTheClaim(t *testing.T) {
+	t.Parallel()
+	for _, stall := range []time.Duration{0, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCore()
+			var sendBy time.Time
+			f := newTool(func(_ context.Context, call tools.Call) approvals.Outcome {
+				sendBy = call.SendBy
+				return succeeded
+			})
+			id, _ := c.approve()
+			x, _ := execution(c, f)
+			x.core = stalling{c, stall}
+			claimed := time.Now()
+			if err := x.run(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if got := sendBy.Sub(claimed); got != approvals.SendWithin {
+				t.Errorf("after a stall of %s it may leave until %s after the claim", stall, got)
+			}
+		})
+	}
+}

@@ -47,7 +47,7 @@ func (h *handler) ProcessTask(ctx context.Context, task *asynq.Task) (err error)
 	defer func() {
 		if p := recover(); p != nil {
 			// The value may hold anything; its type and the stack say enough.
-			h.log.Error("a task panicked", "kind", name, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			h.log.Error("a task panicked", subjectOf(task), "kind", name, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			err = errPanicked
 		}
 		h.metrics.tasks.WithLabelValues(label(name), resultOf(err)).Inc()
@@ -95,8 +95,20 @@ func (h *handler) card(ctx context.Context, id approvals.ID) error {
 	case errors.As(err, &slow):
 		return later{min(max(slow.RetryAfter(), time.Second), 10*time.Minute)}
 	}
-	h.log.Warn("a card could not be synced", "approval", id, "error", sentence(err))
+	h.log.Warn("a card could not be synced", approvals.LogIDs(id, "", "", ""), "error", sentence(err))
 	return errAgain
+}
+
+// subjectOf names in a log line what a task is about.
+func subjectOf(task *asynq.Task) slog.Attr {
+	id, err := uuid.ParseBytes(task.Payload())
+	switch {
+	case err != nil:
+		return slog.Attr{} // not one of ours; handlers of slog leave it out
+	case task.Type() == approvals.OutboxResume:
+		return slog.String("pause", id.String())
+	}
+	return approvals.LogIDs(approvals.ID(id), "", "", "")
 }
 
 // label keeps a task's type from becoming a label of its own.

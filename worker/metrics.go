@@ -22,6 +22,7 @@ type Metrics struct {
 	enqueueFailures prometheus.Counter
 	sweepFailures   prometheus.Counter
 	sweptRows       *prometheus.CounterVec
+	deadLetters     *prometheus.GaugeVec
 }
 
 // NewMetrics registers a worker's metrics; nil registers nowhere.
@@ -30,7 +31,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	return &Metrics{
+	m := &Metrics{
 		resumeAttempts: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "holdpoint_resume_attempts_total", Help: "Tries to tell an agent that its run goes on: the first of a pause, or a repeat.",
 		}, []string{"attempt"}),
@@ -55,6 +56,34 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		sweptRows: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "holdpoint_swept_total", Help: "What sweeps did: approvals expired or left uncertain, executions, resumes and cards rung again.",
 		}, []string{"what"}),
+		deadLetters: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "holdpoint_dead_letters", Help: "Runs that could not be told now, of all tenants: nobody took the message for 24 h (unheard), or the agent said to stop (stopped).",
+		}, []string{"why"}),
+	}
+	m.begin()
+	return m
+}
+
+// begin makes each series of the fixed sets of labels: a rate or an increase over one that comes into being with its first event does
+// not see that event.
+func (m *Metrics) begin() {
+	for _, attempt := range []string{"first", "repeat"} {
+		m.resumeAttempts.WithLabelValues(attempt)
+	}
+	for _, what := range []string{"execute", "lookup"} {
+		m.toolSeconds.WithLabelValues(what)
+		for _, class := range approvals.OutcomeClasses {
+			m.toolCalls.WithLabelValues(what, string(class))
+		}
+	}
+	for kind := range kinds {
+		for _, result := range []string{"done", "again", "later", "panic"} {
+			m.tasks.WithLabelValues(kind, result)
+		}
+	}
+	m.swept(approvals.SweepReport{})
+	for _, why := range []string{"unheard", "stopped"} {
+		m.deadLetters.WithLabelValues(why)
 	}
 }
 
@@ -81,6 +110,11 @@ func (m *Metrics) dispatched(ids []uuid.UUID, now time.Time) {
 			m.outboxLag.Observe(max(now.Sub(time.Unix(id.Time().UnixTime())), 0).Seconds())
 		}
 	}
+}
+
+func (m *Metrics) undelivered(n approvals.Undelivered) {
+	m.deadLetters.WithLabelValues("unheard").Set(float64(n.Unheard))
+	m.deadLetters.WithLabelValues("stopped").Set(float64(n.Stopped))
 }
 
 func (m *Metrics) swept(r approvals.SweepReport) {

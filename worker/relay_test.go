@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/hibiken/asynq"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdpoint/holdpoint/approvals"
@@ -18,7 +19,7 @@ import (
 )
 
 // open gives a client of a test's Redis.
-func open(t *testing.T, url string) redis.UniversalClient {
+func open(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	r, err := OpenRedis(url)
 	if err != nil {
@@ -272,3 +273,36 @@ func TestSweeper(t *testing.T) {
 type sweeps func(limit int) (approvals.SweepReport, error)
 
 func (f sweeps) Sweep(_ context.Context, limit int) (approvals.SweepReport, error) { return f(limit) }
+
+func (sweeps) Undelivered(context.Context) (approvals.Undelivered, error) {
+	return approvals.Undelivered{}, errDatabase
+}
+
+// counting is a core whose dead letters grow by one at each count.
+type counting struct {
+	sweeps
+	counts *int
+}
+
+func (c counting) Undelivered(context.Context) (approvals.Undelivered, error) {
+	if *c.counts++; *c.counts == 3 {
+		return approvals.Undelivered{}, errDatabase
+	}
+	return approvals.Undelivered{Unheard: *c.counts, Stopped: 7}, nil
+}
+
+// Dead letters are counted as they are now, at once and then each minute; a count that fails keeps the last.
+func TestDeadLettersAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, counts := NewMetrics(nil), 0
+		s := &sweeper{every: 5 * time.Second, log: slog.New(slog.DiscardHandler), metrics: m}
+		s.core = counting{func(int) (approvals.SweepReport, error) { return approvals.SweepReport{}, nil }, &counts}
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute+30*time.Second)
+		defer stop()
+		s.run(ctx)
+		if counts != 3 || testutil.ToFloat64(m.deadLetters.WithLabelValues("unheard")) != 2 || testutil.ToFloat64(m.deadLetters.WithLabelValues("stopped")) != 7 {
+			t.Errorf("counted %d times, %v unheard", counts, testutil.ToFloat64(m.deadLetters.WithLabelValues("unheard")))
+		}
+	})
+}

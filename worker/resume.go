@@ -74,7 +74,7 @@ func (c *courier) run(base context.Context, pause uuid.UUID) error {
 	crashpoint.At("resume.answered")
 	err = c.record(base, pause, result)
 	crashpoint.At("resume.recorded")
-	log := c.log.With("pause", pause, "agent", d.Agent, "attempt", d.Attempt)
+	log := c.log.With(d.LogIDs(), "pause", pause, "agent", d.Agent, "attempt", d.Attempt)
 	switch {
 	case err != nil && !errors.Is(err, approvals.ErrNotFound):
 		log.Warn("the delivery could not be recorded; it is sent again", "error", sentence(err))

@@ -14,6 +14,8 @@ type Sweeps interface {
 	// Sweep handles up to limit rows that are due: expires, and rings again what should be
 	// running. Safe to run from any number of processes.
 	Sweep(ctx context.Context, limit int) (approvals.SweepReport, error)
+	// Undelivered counts the runs that could not be told.
+	Undelivered(ctx context.Context) (approvals.Undelivered, error)
 }
 
 // sweeper is what makes a lost task harmless: Redis may forget everything, and within one
@@ -29,13 +31,19 @@ const (
 	sweepBatch   = 200
 	sweepTimeout = 10 * time.Second
 	sweepsInRow  = 50 // then the others get a turn
+	countEvery   = time.Minute
 )
 
 // run sweeps at once, and then at intervals that differ from process to process.
 func (s *sweeper) run(ctx context.Context) {
 	failing := false
+	var counted time.Time
 	for {
 		err := s.drain(ctx)
+		if counted.IsZero() || time.Since(counted) >= countEvery {
+			counted = time.Now()
+			s.count(ctx)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -52,6 +60,15 @@ func (s *sweeper) run(ctx context.Context) {
 		if !wait(ctx, s.every-s.every/8+spread) {
 			return
 		}
+	}
+}
+
+// count says how many runs could not be told. A count that fails leaves the last one: Postgres is what there is to mend then.
+func (s *sweeper) count(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	if n, err := s.core.Undelivered(ctx); err == nil {
+		s.metrics.undelivered(n)
 	}
 }
 

@@ -91,6 +91,7 @@ type Worker struct {
 	relay   *relay
 	sweeper *sweeper
 	hard    context.CancelFunc
+	words   time.Duration // lastWords
 }
 
 // New makes a worker on a Redis from [OpenRedis]. It connects nowhere yet.
@@ -99,7 +100,7 @@ func New(core Core, cards Cards, r redis.UniversalClient, o Options) *Worker {
 	base, hard := context.WithCancel(context.Background())
 	log := o.Log.With("component", "worker")
 	return &Worker{
-		o: o, redis: r, hard: hard,
+		o: o, redis: r, hard: hard, words: lastWords,
 		relay:   &relay{outbox: core, queue: newQueue(r, o.Metrics), poll: o.PollOutbox, log: log, metrics: o.Metrics},
 		sweeper: &sweeper{core: core, every: o.SweepEvery, log: log, metrics: o.Metrics},
 		handler: &handler{
@@ -159,7 +160,7 @@ func (w *Worker) drain(servers []*asynq.Server, loops *sync.WaitGroup) error {
 	w.o.Log.Info("worker drains", "for", w.o.ShutdownTimeout)
 	stop := time.AfterFunc(w.o.ShutdownTimeout, w.hard)
 	defer stop.Stop()
-	last := time.NewTimer(w.o.ShutdownTimeout + lastWords)
+	last := time.NewTimer(w.o.ShutdownTimeout + w.words)
 	defer last.Stop()
 	var down sync.WaitGroup
 	for _, s := range servers {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,6 +31,7 @@ const (
 type condition struct {
 	program cel.Program
 	tree    *celast.AST
+	groups  []string // the user groups that it asks for, by id
 }
 
 // The variables that name the agent and the requester are qualified names, so that a
@@ -93,6 +96,7 @@ func (r *reader) compile(n *node, path, text string, environment func() (*cel.En
 		return nil
 	}
 	r.checkNames(n, path, c.tree, known)
+	c.groups = r.groupsAsked(n, path, c.tree)
 	return c
 }
 
@@ -130,13 +134,6 @@ func explain(message string) string {
 // checkNames refuses a comparison of `tool` or `agent.name` with a name that isn't
 // configured: a misspelt one would leave its calls to a later, laxer rule.
 func (r *reader) checkNames(n *node, path string, tree *celast.AST, known names) {
-	literal := func(e celast.Expr) (string, bool) {
-		if e.Kind() != celast.LiteralKind {
-			return "", false
-		}
-		s, ok := e.AsLiteral().Value().(string)
-		return s, ok
-	}
 	check := func(subject, other celast.Expr) {
 		list, what := known.tools, "tool"
 		switch {
@@ -154,7 +151,7 @@ func (r *reader) checkNames(n *node, path string, tree *celast.AST, known names)
 			elements = other.AsList().Elements()
 		}
 		for _, e := range elements {
-			if s, ok := literal(e); ok && !contains(list, s) {
+			if s, ok := literalText(e); ok && !contains(list, s) {
 				at := tree.SourceInfo().GetStartLocation(e.ID())
 				r.faultWithin(n, path, at.Line(), at.Column(), "names the %s %q, which isn't configured%s", what, s, meant(s, list))
 			}
@@ -173,6 +170,44 @@ func (r *reader) checkNames(n *node, path string, tree *celast.AST, known names)
 			check(a, b)
 		}
 	}))
+}
+
+// groupID is a Slack user group's id.
+var groupID = regexp.MustCompile(`^S[A-Z0-9]{2,20}$`)
+
+// groupsAsked collects the groups of `"S0ENG" in requester.groups` and refuses every other use of requester.groups. Only a group that
+// is named can be mirrored, be read freshly and be locked; `size(requester.groups) > 0` would be decided from whichever groups happen
+// to be mirrored for other reasons.
+func (r *reader) groupsAsked(n *node, path string, tree *celast.AST) []string {
+	const subject = "requester.groups"
+	var out []string
+	asked := map[int64]bool{}
+	celast.PostOrderVisit(tree.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.In || len(e.AsCall().Args()) != 2 {
+			return
+		}
+		id, list := e.AsCall().Args()[0], e.AsCall().Args()[1]
+		if s, ok := literalText(id); ok && groupID.MatchString(s) && isIdent(tree, list, subject) {
+			asked[list.ID()] = true
+			out = append(out, s)
+		}
+	}))
+	celast.PostOrderVisit(tree.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if isIdent(tree, e, subject) && !asked[e.ID()] {
+			at := tree.SourceInfo().GetStartLocation(e.ID())
+			r.faultWithin(n, path, at.Line(), at.Column(), "asks requester.groups for more than one named group, and Holdpoint reads no others from Slack; name each by its id, as in `\"S0ENG\" in requester.groups || \"S0OPS\" in requester.groups`")
+		}
+	}))
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func literalText(e celast.Expr) (string, bool) {
+	if e.Kind() != celast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().Value().(string)
+	return s, ok
 }
 
 func isIdent(tree *celast.AST, e celast.Expr, name string) bool {

@@ -117,12 +117,16 @@ func TestSuggestionsCanBePasted(t *testing.T) {
 	if v, ok := agent.Version("v2@rc.1"); !ok || v.AcceptsState(rules.FormatOpenAIJS, "", "1.22") != nil {
 		t.Error("SuggestVersion registers no version that takes the format")
 	}
+	fresh := parse(t, head+"    tools: {pay: {kind: effect, title: Pay, agent: {}}}\n"+body(base.SuggestAgent("writer", "v1", rules.FormatOpaque, []string{"pay", "pay", "a b"}))).Agents["writer"]
+	if v, ok := fresh.Version("v1"); !ok || v.AcceptsState(rules.FormatOpaque, "", "") != nil || !v.Open || !fresh.Allows("pay") {
+		t.Error("SuggestAgent registers no agent that may do what it asked for")
+	}
 	allowed := base.SuggestAllow("planner", "wire")
 	if !strings.Contains(allowed, `tools: ["pay", "read", "ask_user", "wire"]`) {
 		t.Errorf("SuggestAllow drops tools:\n%s", allowed)
 	}
 	for _, hostile := range []string{"", "a b", "x: {y}", "a\nb", `a"b`, "a'b", "a}}", strings.Repeat("a", 200)} {
-		for _, got := range []string{base.SuggestTool(hostile), base.SuggestRule(hostile), base.SuggestAllow("planner", hostile), base.SuggestAllow(hostile, "pay"), base.SuggestVersion("planner", hostile, "none"), base.SuggestVersion(hostile, "v1", "none")} {
+		for _, got := range []string{base.SuggestTool(hostile), base.SuggestRule(hostile), base.SuggestAllow("planner", hostile), base.SuggestAllow(hostile, "pay"), base.SuggestVersion("planner", hostile, "none"), base.SuggestVersion(hostile, "v1", "none"), base.SuggestAgent(hostile, "v1", "none", nil), base.SuggestAgent("planner", hostile, "none", nil)} {
 			if got != "" {
 				t.Errorf("%q got a suggestion:\n%s", hostile, got)
 			}

@@ -60,6 +60,14 @@ type Rule struct {
 	condition *condition
 }
 
+// ConditionGroups are the user groups that the rule's condition asks for, by id. A decision that depends on them needs them fresh.
+func (r *Rule) ConditionGroups() []string {
+	if r.condition == nil {
+		return nil
+	}
+	return r.condition.groups
+}
+
 // DecisionsFor gives what a reviewer is offered for a tool of this kind: the rule's
 // list, or the kind's default, cut to what the kind can take.
 func (r *Rule) DecisionsFor(kind Kind) []Decision {

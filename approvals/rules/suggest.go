@@ -66,17 +66,35 @@ func (t *Tenant) SuggestVersion(agent, appVersion, format string) string {
 	if !agentName.MatchString(agent) || !versionName.MatchString(appVersion) {
 		return ""
 	}
+	return t.snippet(append([]string{"agents:", "  " + strconv.Quote(agent) + ":"}, versionLines(appVersion, format)...)...)
+}
+
+// SuggestAgent is for tool_not_allowed of an agent that the configuration does not know: tools are those that it asked for.
+func (t *Tenant) SuggestAgent(agent, appVersion, format string, tools []string) string {
+	if !agentName.MatchString(agent) || !versionName.MatchString(appVersion) {
+		return ""
+	}
+	var quoted []string
+	for _, tool := range tools {
+		if q := strconv.Quote(tool); toolName.MatchString(tool) && !contains(quoted, q) {
+			quoted = append(quoted, q)
+		}
+	}
+	lines := []string{"agents:", "  " + strconv.Quote(agent) + ":", "    tools: [" + strings.Join(quoted, ", ") + "]"}
+	return t.snippet(append(lines, versionLines(appVersion, format)...)...)
+}
+
+func versionLines(appVersion, format string) []string {
 	if !contains([]string{FormatOpenAIPython, FormatOpenAIJS, FormatOpaque, FormatNone}, format) {
 		format = FormatNone
 	}
-	return t.snippet("agents:",
-		"  "+strconv.Quote(agent)+":",
+	return []string{
 		"    versions:",
-		"      "+strconv.Quote(appVersion)+":",
+		"      " + strconv.Quote(appVersion) + ":",
 		"        intake: open",
-		"        states: [{format: "+format+"}]",
+		"        states: [{format: " + format + "}]",
 		"        resume: pull   # or {url: https://…, secret: secret:NAME}",
-	)
+	}
 }
 
 func (t *Tenant) snippet(lines ...string) string {

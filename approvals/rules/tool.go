@@ -108,6 +108,9 @@ func (r *reader) tool(name, path string, n *node, egress []netip.Prefix, refs *r
 	}
 	if s := o.text("target"); s != "" {
 		t.target = r.compile(o.n.get("target"), o.at("target"), s, targetEnv, cel.StringType, names{tools: []string{name}})
+		if t.target != nil && len(t.target.groups) > 0 {
+			o.fault("target", "can't depend on requester.groups: what is acted on doesn't change with who is in a group")
+		}
 	}
 	t.links = r.links(o, t)
 	if t.Kind == Question {

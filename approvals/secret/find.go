@@ -2,6 +2,7 @@ package secret
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -57,40 +58,96 @@ const shortest = 8
 // Warm builds the detector now, so that no request waits for it.
 func Warm() { load() }
 
+// The detector's work grows with the square of a text that is full of credentials: for each match it looks at the whole line again.
+// So a long text is looked at through windows, which overlap by more than a credential is long (a PEM key of 4096 bits has 3.2 KiB);
+// and one that holds more than maxFindings is taken to be a credential as a whole.
+const (
+	window      = 8 << 10
+	overlap     = 4 << 10
+	maxFindings = 64
+)
+
 // Find gives the credentials in s, ordered and not overlapping. Every
 // occurrence of a detected text counts. It is safe for concurrent use.
 func Find(s string) []Finding {
-	if len(s) < shortest {
-		return nil
-	}
-	d := load()
-	if d.keywords != nil && d.keywords.MatchFirstString(strings.ToLower(s)) == nil {
-		return nil
-	}
 	var found []Finding
-	for _, leak := range d.leaks.DetectString(s) {
-		text := leak.Secret
-		if text == "" {
-			text = leak.Match
+	seen, hits := map[string]struct{}{}, 0
+	for leak := range leaks(s) {
+		text := leak.text
+		if hits++; text == "" || hits > maxFindings {
+			// Something is there, but not where, or there is more of it than is worth telling
+			// apart: all of s is taken to be it.
+			return []Finding{{Rule: leak.rule, Start: 0, End: len(s)}}
 		}
-		if text == "" || !strings.Contains(s, text) {
-			// Something is there, but not where: all of s is taken to be it.
-			return []Finding{{Rule: leak.RuleID, Start: 0, End: len(s)}}
+		if _, known := seen[text]; known {
+			continue
 		}
+		seen[text] = struct{}{}
 		for from := 0; ; {
 			i := strings.Index(s[from:], text)
 			if i < 0 {
 				break
 			}
-			found = append(found, Finding{Rule: leak.RuleID, Start: from + i, End: from + i + len(text)})
+			found = append(found, Finding{Rule: leak.rule, Start: from + i, End: from + i + len(text)})
 			from += i + len(text)
 		}
 	}
 	return merge(found)
 }
 
+// leak is what the detector found in a window; text is empty when it is not in s as it stands.
+type leak struct{ rule, text string }
+
+// leaks gives what the detector finds, window by window.
+func leaks(s string) iter.Seq[leak] {
+	return func(yield func(leak) bool) {
+		d := load()
+		for from, end := 0, 0; end < len(s) && len(s)-from >= shortest; from = end - overlap {
+			end = windowEnd(s, from)
+			part := s[from:end]
+			if d.keywords != nil && d.keywords.MatchFirstString(strings.ToLower(part)) == nil {
+				continue
+			}
+			for _, hit := range d.leaks.DetectString(part) {
+				l := leak{hit.RuleID, hit.Secret}
+				if l.text == "" {
+					l.text = hit.Match
+				}
+				if !strings.Contains(part, l.text) {
+					l.text = ""
+				}
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// windowEnd is where the window from a place ends: between two words where that is near, because a rule that asks for the end of a
+// word would take a cut for one.
+func windowEnd(s string, from int) int {
+	end := from + window
+	if end >= len(s) {
+		return len(s)
+	}
+	const near = 1 << 10
+	if i := strings.LastIndexAny(s[end-near:end], " \t\r\n"); i >= 0 {
+		return end - near + i
+	}
+	return end
+}
+
+// first gives the rule of the first credential in s, or "".
+func first(s string) string {
+	for l := range leaks(s) {
+		return l.rule
+	}
+	return ""
+}
+
 // Found says whether s holds a credential.
-func Found(s string) bool { return len(Find(s)) > 0 }
+func Found(s string) bool { return first(s) != "" }
 
 // merge orders findings and joins those that overlap, under the first's rule.
 func merge(found []Finding) []Finding {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Shaped like the real thing, and made up. They are put together here so that
@@ -63,6 +64,60 @@ func TestMask(t *testing.T) {
 	}
 	if got := Redacted("ключ"); got != "[redacted: 4 chars]" {
 		t.Errorf("%s: characters are not bytes", got)
+	}
+}
+
+// Long texts are looked at through windows: nothing is missed at their edges, and every occurrence counts wherever it stands.
+func TestFindInLongTexts(t *testing.T) {
+	t.Parallel()
+	for name, token := range map[string]string{"github": githubToken, "slack": slackToken, "private key": privateKey} {
+		for _, filler := range []string{"lorem ipsum ", "lorem\n", "x"} {
+			for _, before := range []int{window - overlap - 20, window - overlap, window - 1100, window - 30, window - 3, window, 3*window - 17} {
+				pad := strings.Repeat(filler, before/len(filler)) + " "
+				text := pad + token + " " + pad + token + " " + pad
+				found := Find(text)
+				if len(found) != 2 || found[0].Start < len(pad) || found[0].Start > len(pad)+len(token)/4 || !strings.Contains(token, text[found[1].Start:found[1].End]) {
+					t.Errorf("%s after %d bytes of %q: %+v", name, len(pad), filler, found)
+				}
+				if strings.Contains(Mask(text), token) || !Found(text) {
+					t.Errorf("%s after %d bytes of %q is not masked", name, len(pad), filler)
+				}
+			}
+		}
+	}
+	// Nothing is made up at an edge: a long word after `key=` is no generic key, cut or not.
+	for shift := range 40 {
+		if text := strings.Repeat("lorem ipsum ", (window-2000)/12+shift*4) + " key=" + strings.Repeat("QUJDREVG", 900) + " ipsum"; Found(text) {
+			t.Errorf("a long word is taken for a credential, %d bytes in", strings.Index(text, "key="))
+		}
+	}
+}
+
+// A text that is full of credentials is one: looking at each of them costs the square of their number, and would let one request hold
+// a processor for hours.
+func TestFloodOfCredentials(t *testing.T) {
+	t.Parallel()
+	flood := strings.Repeat("key token api secret = aBcD1234efgh5678 password: hunter ", 1<<20/57)
+	for what, look := range map[string]func() bool{
+		"find": func() bool { f := Find(flood); return len(f) == 1 && f[0].Start == 0 && f[0].End == len(flood) },
+		"mask": func() bool { return Mask(flood) == Redacted(flood) },
+		"walk": func() bool {
+			for range Walk(map[string]any{"a": flood, "b": []any{flood}}, Options{Unpack: true}) {
+				return true
+			}
+			return false
+		},
+	} {
+		done := make(chan bool, 1)
+		go func() { done <- look() }()
+		select {
+		case ok := <-done:
+			if !ok {
+				t.Errorf("%s: not taken as a whole", what)
+			}
+		case <-time.After(time.Minute): // it takes a fifth of a second
+			t.Fatalf("%s: still looking", what)
+		}
 	}
 }
 

@@ -89,8 +89,8 @@ func (w *walker) find(s string) string {
 	if _, clean := w.clean[s]; clean {
 		return ""
 	}
-	if found := Find(s); len(found) > 0 {
-		return found[0].Rule
+	if rule := first(s); rule != "" {
+		return rule
 	}
 	if len(s) <= rememberedLen {
 		w.clean[s] = struct{}{}

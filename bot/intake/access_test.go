@@ -42,8 +42,8 @@ func TestAccessLine(t *testing.T) {
 		method, path string
 		want         map[string]any
 	}{
-		{"GET", "/v1/approvals/" + id.String() + "?wait=0s", map[string]any{"level": "INFO", "method": "GET", "route": "/v1/approvals/{approval_id}", "status": 200., "tenant": "acme", "agent": "release-agent", "key": "k1", "approval_id": id.String()}},
-		{"GET", "/v1/runs/run_42/resume", map[string]any{"level": "INFO", "route": "/v1/runs/{run_id}/resume", "status": 204., "run_id": "run_42"}},
+		{"GET", "/v1/approvals/" + id.String() + "?wait=0s", map[string]any{"level": "INFO", "method": "GET", "route": "/v1/approvals/{approval_id}", "status": 200., "tenant": "acme", "agent": "release-agent", "key": "k1", "approval": id.String()}},
+		{"GET", "/v1/runs/run_42/resume", map[string]any{"level": "INFO", "route": "/v1/runs/{run_id}/resume", "status": 204., "run": "run_42"}},
 		{"GET", "/v1/approvals?" + canary + "=1", map[string]any{"route": "/v1/approvals", "status": 400., "code": "invalid_request"}},
 		{canary, "/v1/" + canary, map[string]any{"method": "other", "route": "none", "status": 404., "code": "not_found"}},
 	} {

@@ -45,6 +45,9 @@ type Options struct {
 	MaxWaiting int // long polls of one key at a time; default 128
 	MaxReading int // bodies of one key being read and handled at a time; default 32
 
+	// ReadsPerMinute is how many GETs one key may make in this process, as a bucket of that size; default 1200. Long polls count once.
+	ReadsPerMinute int
+
 	// FailedPerMinute is how many failed authentications one address (an IPv6 /64) may make; default 30. A key that worked from that
 	// address is not held back by its neighbours' failures.
 	FailedPerMinute int
@@ -92,6 +95,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxReading <= 0 {
 		o.MaxReading = 32
+	}
+	if o.ReadsPerMinute <= 0 {
+		o.ReadsPerMinute = 1200
 	}
 	if o.FailedPerMinute <= 0 {
 		o.FailedPerMinute = 30

@@ -25,7 +25,7 @@ var everywhere = []approvals.Code{approvals.CodeInvalidRequest, approvals.CodeUn
 var schemaNames = map[reflect.Type]string{
 	typeOf[approvals.View]():       "Approval",
 	typeOf[approvals.Scope]():      "Reviewers",
-	typeOf[approvals.Event]():      "AuditEvent",
+	typeOf[event]():                "AuditEvent",
 	typeOf[approvals.LedgerView](): "Ledger",
 	typeOf[intakeBody]():           "Intake",
 	typeOf[runBody]():              "Run",

@@ -251,3 +251,35 @@ func eventually(t *testing.T, ok func() bool) {
 		}
 	}
 }
+
+// A key that reads in a loop is slowed down; other keys are not, nor what writes.
+func TestReadsAreCounted(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	now := time.Now()
+	h := newHouse(t, Options{ReadsPerMinute: 6, Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }})
+	id := h.submitted().String()
+	for _, path := range []string{"/v1/approvals", "/v1/approvals/" + id, "/v1/approvals/" + id + "/events", "/v1/runs/run_42/resume", "/v1/approvals/nothing", "/v1/approvals?nothing=1"} {
+		if r := h.do("GET", path, ""); r.status == 429 {
+			t.Fatalf("%s: %s", path, r.body)
+		}
+	}
+	if p := h.do("GET", "/v1/approvals/"+id, "").problem(t); p.Status != 429 || p.Code != approvals.CodeRateLimited {
+		t.Fatalf("the seventh of six: %+v", p)
+	}
+	if r := h.do("GET", "/v1/approvals", ""); r.header.Get("Retry-After") != "10" {
+		t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
+	}
+	if r := h.do("GET", "/v1/approvals", "", "Authorization", "Bearer "+otherBearer); r.status != 200 {
+		t.Errorf("another key: %d %s", r.status, r.body)
+	}
+	if r := h.do("POST", "/v1/approvals/"+id+"/revoke", `{}`); r.status == 429 {
+		t.Errorf("a write: %s", r.body)
+	}
+	mu.Lock()
+	now = now.Add(10 * time.Second)
+	mu.Unlock()
+	if r := h.do("GET", "/v1/approvals", ""); r.status != 200 {
+		t.Errorf("later: %d %s", r.status, r.body)
+	}
+}

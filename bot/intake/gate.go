@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/holdpoint/holdpoint/approvals/canon"
+	"github.com/holdpoint/holdpoint/approvals/secret"
 )
 
 // maxDepth is how deep a state, arguments or a result may nest. The SDKs' states stay under 40.
@@ -26,8 +27,8 @@ var verbatimType = reflect.TypeFor[verbatim]()
 // gate walks a body against the Go type that it is for, before anything is decoded. Decoders forgive what two readers would read
 // differently; the gate refuses it: duplicate names, unknown names, names in another letter case, trailing data, ill-formed Unicode.
 //
-// Its complaints are made of places, never of values. A place consists of names of the type and of indexes; a name that the client
-// made up is repeated only when it is a slip of a known one, because a misplaced secret must not come back in an error.
+// Its complaints are made of places, never of values. A place consists of names and of indexes; a name that the client made up is
+// repeated only when it can be nothing but a name, because a misplaced secret must not come back in an error.
 type gate struct {
 	dec    *jsontext.Decoder
 	tokens []string
@@ -203,7 +204,7 @@ func (g *gate) object(t reflect.Type) *Problem {
 	}
 	known := members(t)
 	seen := make([]bool, len(known))
-	for g.dec.PeekKind() != '}' {
+	for nth := 1; g.dec.PeekKind() != '}'; nth++ {
 		token, err := g.dec.ReadToken()
 		if err != nil {
 			return g.broken(err)
@@ -214,7 +215,7 @@ func (g *gate) object(t reflect.Type) *Problem {
 		name := token.String()
 		i := slices.IndexFunc(known, func(m member) bool { return m.name == name })
 		if i < 0 {
-			return g.unknown(name, known)
+			return g.unknown(name, known, nth)
 		}
 		g.enter(name)
 		if seen[i] {
@@ -232,7 +233,8 @@ func (g *gate) object(t reflect.Type) *Problem {
 	return nil
 }
 
-func (g *gate) unknown(name string, known []member) *Problem {
+// unknown complains about the nth name of an object.
+func (g *gate) unknown(name string, known []member, nth int) *Problem {
 	names := make([]string, len(known))
 	for i, m := range known {
 		names[i] = m.name
@@ -242,9 +244,32 @@ func (g *gate) unknown(name string, known []member) *Problem {
 		return invalid(g.here(), "There is no such name here; did you mean %q?", meant)
 	}
 	if len(names) == 0 {
+		if nameable(name) {
+			g.enter(name)
+		}
 		return invalid(g.here(), "This object takes no names: send {} or no body at all.")
 	}
-	return invalid(g.here(), "This object has a name that is not known here. Known are: %s.", strings.Join(names, ", "))
+	if nameable(name) {
+		g.enter(name)
+		return invalid(g.here(), "There is no such name here. Known are: %s.", strings.Join(names, ", "))
+	}
+	return invalid(g.here(), "Member %d of this object has a name that is not known here. Known are: %s.", nth, strings.Join(names, ", "))
+}
+
+// nameable says that a name may be repeated: it is short, made like an identifier, and hardly any of it is digits, as of keys and tokens.
+func nameable(name string) bool {
+	digits := 0
+	for i, c := range name {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '$':
+		case i > 0 && (c == '-' || c == '.'):
+		case i > 0 && c >= '0' && c <= '9':
+			digits++
+		default:
+			return false
+		}
+	}
+	return name != "" && len(name) <= 40 && digits <= 3 && !secret.Found(name)
 }
 
 // member is one name of an object and the type of its value.

@@ -169,7 +169,7 @@ func TestOperationsRefuse(t *testing.T) {
 		{"renew", `{}`, 400, "/lease_token"},
 		{"renew", `{"lease_token":"t"}`, 400, "/epoch"},
 		{"renew", `{"lease_token":"t","epoch":0}`, 400, "/epoch"},
-		{"renew", `{"lease_token":"t","epoch":1,"result":1}`, 400, ""},
+		{"renew", `{"lease_token":"t","epoch":1,"result":1}`, 400, "/result"},
 		{"renew", `{"lease_token":"t","epoch":1,"epoch":2}`, 400, "/epoch"},
 		{"complete", `{"lease_token":"t","epoch":1,"output":1}`, 400, "/output"},
 		{"complete", `{"epoch":1,"result":1}`, 400, "/lease_token"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/templates"
 )
 
 const (
@@ -123,7 +124,13 @@ func didYouMean[T ~string](word string, known []T) string {
 // events is GET /v1/approvals/{approval_id}/events.
 func (s *server) events(ctx context.Context, c *call) (answer, error) {
 	events, err := s.core.Events(ctx, c.key, c.id)
-	return answer{status: http.StatusOK, body: eventsAnswer{ApprovalID: c.id, Events: orEmpty(events)}}, err
+	told := make([]event, len(events))
+	for i, e := range events {
+		told[i] = event{Event: e, Text: templates.Tell(templates.Happening{
+			At: e.At, Kind: e.Kind, From: string(e.From), To: string(e.To), By: e.Actor, Detail: e.Detail,
+		}).Plain()}
+	}
+	return answer{status: http.StatusOK, body: eventsAnswer{ApprovalID: c.id, Events: told}}, err
 }
 
 // wait reads ?wait=30s. More than a minute is a minute: who polls asks again anyway.

@@ -211,7 +211,7 @@ func TestEvents(t *testing.T) {
 	var trail eventsAnswer
 	r := h.do("GET", "/v1/approvals/"+id.String()+"/events", "")
 	r.decoded(t, &trail)
-	if r.status != 200 || trail.ApprovalID != id || len(trail.Events) != 1 || trail.Events[0].Actor != "agent:release-agent" {
+	if r.status != 200 || trail.ApprovalID != id || len(trail.Events) != 1 || trail.Events[0].Actor != "agent:release-agent" || trail.Events[0].Text == "" {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 }

@@ -105,7 +105,7 @@ func routes() []route {
 			},
 		}, true, 0, (*server).submit),
 		reading(route{
-			path: "/v1/approvals", id: "list", tag: tagApprovals, summary: "List this agent's approvals", about: "Newest first, a page at a time.",
+			path: "/v1/approvals", id: "list", tag: tagApprovals, summary: "List this agent's approvals", about: "Newest first, a page at a time. A page ends at the limit, or at about 4 MiB: next_cursor says whether there is more.",
 			query: []parameter{
 				{name: "run_id", about: "Only this run's.", schema: word, example: "run_42"},
 				{name: "status", about: "Only these.", schema: statusSchema()},
@@ -116,11 +116,11 @@ func routes() []route {
 		}, (*server).list),
 		reading(route{
 			path: "/v1/approvals/{approval_id}", id: "get", tag: tagApprovals, summary: "Read or watch one approval",
-			about: "With `wait` it is a long poll: it returns at once when the approval's version is newer than `since`, else when it becomes newer, else at the end of the wait with what is there. Without `since` everything is newer.",
+			about: "With `wait` it is a long poll: it returns at once when the approval's version is newer than `since`, else when it becomes newer, else at the end of the wait with what is there. Without `since` everything is newer. With `follow=child` an approval that was edited answers at once with the newest approval that an edit made of it; go on with the answer's `approval_id` and `version`.",
 			query: []parameter{
 				waitParameter,
-				{name: "since", about: "The version that you have.", schema: one, example: 1},
-				{name: "follow", about: "child: an edited approval is followed to the one that replaced it.", schema: huma.Schema{Type: huma.TypeString, Enum: []any{"child"}}},
+				{name: "since", about: "The version that you have, of the approval in the path.", schema: one, example: 1},
+				{name: "follow", about: "child: an edited approval answers with the newest one that replaced it.", schema: huma.Schema{Type: huma.TypeString, Enum: []any{"child"}}},
 			},
 			replies: []reply{approvalReply},
 			codes:   []approvals.Code{approvals.CodeNotFound},

@@ -27,6 +27,7 @@ type server struct {
 	door   *door
 	waits  *shares
 	bodies *shares
+	reads  *pace
 }
 
 // New makes the handler of every route of the API, /openapi.json and /docs included. Probes and metrics are not among them.
@@ -37,6 +38,7 @@ func New(core Core, opts Options) http.Handler {
 		door:   newDoor(opts.FailedPerMinute, opts.Now),
 		waits:  newShares(opts.MaxWaiting),
 		bodies: newShares(opts.MaxReading),
+		reads:  newPace(opts.ReadsPerMinute, opts.Now),
 	}
 	table := routes()
 	api := humago.New(s.mux, describe(table))
@@ -103,6 +105,11 @@ func (s *server) handle(route route, w http.ResponseWriter, r *http.Request) (an
 		return answer{}, err
 	}
 	note(w, slog.String("tenant", c.key.Tenant), slog.String("agent", c.key.Agent), slog.String("key", c.key.ID))
+	if route.method == http.MethodGet {
+		if p := s.reads.take(c.key); p != nil {
+			return answer{}, p
+		}
+	}
 	if p := c.place(route); p != nil {
 		return answer{}, p
 	}
@@ -175,14 +182,14 @@ func (c *call) place(route route) *Problem {
 			return notFound()
 		}
 		c.id = id
-		note(c.w, slog.String("approval_id", id.String()))
+		note(c.w, slog.String("approval", id.String()))
 	}
 	if strings.Contains(route.path, "{run_id}") {
 		c.runID = c.r.PathValue("run_id")
 		if text(c.runID, 1, maxRunID, false) != "" {
 			return notFound()
 		}
-		note(c.w, slog.String("run_id", c.runID))
+		note(c.w, slog.String("run", c.runID))
 	}
 	return nil
 }

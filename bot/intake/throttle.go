@@ -126,3 +126,38 @@ func (s *shares) take(key approvals.Key) (giveBack func(), p *Problem) {
 		}
 	}, nil
 }
+
+// pace bounds how often each key reads: a client that polls in a loop without end would keep the database from those who decide. The
+// memory is bounded; a key that is forgotten begins with a full budget.
+type pace struct {
+	mu     sync.Mutex
+	of     *lru.Cache[string, *rate.Limiter]
+	minute int
+	now    func() time.Time
+}
+
+func newPace(perMinute int, now func() time.Time) *pace {
+	of, err := lru.New[string, *rate.Limiter](rememberedBearers)
+	if err != nil { // for sizes below one only
+		panic(err)
+	}
+	return &pace{of: of, minute: perMinute, now: now}
+}
+
+// take spends one read of a key's budget; without any left it is a problem that says when to come back.
+func (p *pace) take(key approvals.Key) *Problem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	every := time.Minute / time.Duration(p.minute)
+	limiter, known := p.of.Get(key.ID)
+	if !known {
+		limiter = rate.NewLimiter(rate.Every(every), p.minute)
+		p.of.Add(key.ID, limiter)
+	}
+	if limiter.AllowN(p.now(), 1) {
+		return nil
+	}
+	no := problem(approvals.CodeRateLimited, "This key may read %d times a minute; wait with ?wait=30s instead of asking again and again.", p.minute)
+	no.retryAfter = every
+	return no
+}

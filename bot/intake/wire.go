@@ -90,8 +90,15 @@ type pageAnswer struct {
 }
 
 type eventsAnswer struct {
-	ApprovalID approvals.ID      `json:"approval_id" doc:"The approval."`
-	Events     []approvals.Event `json:"events" doc:"Its audit trail, oldest first."`
+	ApprovalID approvals.ID `json:"approval_id" doc:"The approval."`
+	Events     []event      `json:"events" doc:"Its audit trail, oldest first."`
+}
+
+// event is one of the trail, with what happened in the words that people read in Slack.
+type event struct {
+	approvals.Event
+
+	Text string `json:"text" doc:"What happened, in a sentence, as Slack shows it. Words may change; programs read kind."`
 }
 
 type redeliverAnswer struct {

@@ -154,6 +154,16 @@ func orEmpty(l []string) []string {
 
 // The finders below are called with mu held.
 
+// UserName is what a person is called, or "".
+func (s *Sim) UserName(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.user(id); u != nil {
+		return u.Name
+	}
+	return ""
+}
+
 func (s *Sim) user(id string) *User {
 	for _, u := range s.users {
 		if u.ID == id {

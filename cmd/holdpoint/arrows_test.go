@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 
 	// The edges bring facts to the core and carry its consequences out.
 	"bot":          {"approvals/...", "templates"},
-	"bot/intake":   {"approvals/..."},
+	"bot/intake":   {"approvals/...", "templates"}, // the trail's words, the same in Slack and in the API
 	"interactions": {"approvals/...", "bot", "templates"},
 	"worker":       {"approvals/...", "worker/tools"}, // cards through its own one-method interface
 	"worker/tools": {"approvals/..."},
@@ -47,6 +47,7 @@ var arrows = map[string][]string{
 	// For tests and `holdpoint dev`.
 	"migrations/pgcluster": {},
 	"migrations/pgtest":    {"migrations", "migrations/pgcluster"},
+	"approvals/invariants": {},
 	"worker/redistest":     {},
 	"worker/proof/...":     {}, // its tests use everything; its commands nothing
 	"bot/slacksim":         {},
@@ -56,7 +57,7 @@ var arrows = map[string][]string{
 }
 
 // testOnly are imported by tests alone, whatever arrows says ("..." covers cmd).
-var testOnly = []string{"migrations/pgtest", "worker/redistest", "worker/proof"}
+var testOnly = []string{"approvals/invariants", "migrations/pgtest", "worker/redistest", "worker/proof"}
 
 // users says which packages' own code may import a library; the others must not.
 // cmd, which wires everything, may import any.
@@ -66,7 +67,7 @@ var users = map[string][]string{
 	"github.com/zricethezav/gitleaks":       {"approvals/secret"},
 	"github.com/tink-crypto":                {"approvals/seal"},
 	"github.com/pressly/goose":              {"migrations"},
-	"github.com/jackc/pgx":                  {"approvals", "migrations/..."},
+	"github.com/jackc/pgx":                  {"approvals", "approvals/invariants", "migrations/..."},
 	"github.com/fergusstrange":              {"migrations/pgcluster"},
 	"github.com/slack-go/slack":             {"bot", "interactions", "templates"},
 	"github.com/hibiken/asynq":              {"worker"},

@@ -83,6 +83,10 @@ func TestOperatorsShell(t *testing.T) {
 	if strings.Contains(list, second) || !strings.Contains(list, "issue_credit") {
 		t.Errorf("keys list: %s", list)
 	}
+	if own := must("keys", "list", "--tenant=acme"); own != list {
+		t.Errorf("keys list of the only tenant: %s", own)
+	}
+	no(`the tenant "other"`, "keys", "list", "--tenant=other")
 	first := p.key
 	p.key = second
 	if status, wrong := p.ask(http.MethodPost, "/v1/approvals", deploying(), nil); status != 422 || wrong.Code != "tool_not_allowed" {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdpoint/holdpoint/approvals/rules"
 )
@@ -94,10 +95,11 @@ func (f logFlags) logger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // kong checked the enum
 	o := &slog.HandlerOptions{Level: level}
+	var h slog.Handler = slog.NewJSONHandler(w, o)
 	if f.LogFormat == "text" {
-		return slog.New(slog.NewTextHandler(w, o))
+		h = slog.NewTextHandler(w, o)
 	}
-	return slog.New(slog.NewJSONHandler(w, o))
+	return slog.New(quietly(h, time.Now))
 }
 
 // readConfig reads one YAML file, or every .yaml and .yml of a folder, in name order.

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"github.com/holdpoint/holdpoint/approvals"
 	"github.com/holdpoint/holdpoint/approvals/rules"
+	"github.com/holdpoint/holdpoint/templates"
 )
 
 // configCmd is `holdpoint config …`.
@@ -78,27 +80,42 @@ func (c configDiff) Run(ctx context.Context, all *cli, io streams) error {
 		if was == nil || len(changes) == 0 {
 			continue
 		}
-		if all.Config.Keyset == "" {
-			_, _ = fmt.Fprintln(io.out, "  set HOLDPOINT_KEYSET to see which waiting approvals this would block: the rules are run again on their sealed arguments")
-			continue
-		}
-		impact, err := core.Impact(ctx, cfg.Tenants[name])
-		if err != nil {
+		if err := impact(ctx, core, all.Config.Keyset, cfg.Tenants[name], "would block", io); err != nil {
 			return err
-		}
-		reasons := make([]string, 0, len(impact))
-		for r := range impact {
-			reasons = append(reasons, string(r))
-		}
-		sort.Strings(reasons)
-		for _, r := range reasons {
-			_, _ = fmt.Fprintf(io.out, "  would block %d waiting approvals (%s):\n", len(impact[approvals.Reason(r)]), r)
-			for _, v := range impact[approvals.Reason(r)] {
-				_, _ = fmt.Fprintf(io.out, "    %s  %s  %s  run %s\n", v.ApprovalID, v.Status, v.Tool, v.RunID)
-			}
 		}
 	}
 	return nil
+}
+
+// impact prints which waiting approvals a configuration blocks, would hold, and of which nobody can tell.
+func impact(ctx context.Context, core *approvals.Service, keyset string, t *rules.Tenant, blocks string, io streams) error {
+	if keyset == "" {
+		_, _ = fmt.Fprintf(io.out, "  set HOLDPOINT_KEYSET to see which waiting approvals this %s: the rules are run again on their sealed arguments\n", blocks)
+		return nil
+	}
+	found, err := core.Impact(ctx, t)
+	if err != nil {
+		return err
+	}
+	showImpact(found, blocks, io)
+	return nil
+}
+
+func showImpact(found approvals.Impact, blocks string, io streams) {
+	show := func(what string, views []approvals.View) {
+		if len(views) == 0 {
+			return
+		}
+		_, _ = fmt.Fprintf(io.out, "  %s:\n", what)
+		for _, v := range views {
+			_, _ = fmt.Fprintf(io.out, "    %s  %s  %s  run %s\n", v.ApprovalID, v.Status, templates.Visible(v.Tool), templates.Visible(v.RunID))
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(found.Blocked)) {
+		show(fmt.Sprintf("%s %d waiting approvals (%s)", blocks, len(found.Blocked[why]), why), found.Blocked[why])
+	}
+	show(fmt.Sprintf("%d approved ones are outside of the window and wait for it", len(found.Held)), found.Held)
+	show(fmt.Sprintf("could not check %d: their people or groups are not mirrored (recently enough), or their arguments cannot be opened", len(found.Unchecked)), found.Unchecked)
 }
 
 type configApply struct{ configFiles }
@@ -116,6 +133,16 @@ func (c configApply) Run(ctx context.Context, all *cli, io streams) error {
 	if err := local(ctx, core, cfg); err != nil {
 		return err
 	}
+	// Looked at before: what the new configuration blocks may have ended a moment after it is active.
+	blocks := map[string]approvals.Impact{}
+	for _, name := range cfg.Names() {
+		if all.Config.Keyset == "" {
+			break
+		}
+		if blocks[name], err = core.Impact(ctx, cfg.Tenants[name]); err != nil {
+			return fmt.Errorf("tenant %s: what it would block cannot be listed; nothing was applied: %w", name, err)
+		}
+	}
 	applied, err := core.Apply(ctx, cfg, operator())
 	for _, a := range applied {
 		word := "unchanged, revision"
@@ -125,6 +152,15 @@ func (c configApply) Run(ctx context.Context, all *cli, io streams) error {
 		_, _ = fmt.Fprintf(io.out, "%s: %s %d\n", a.Tenant, word, a.Revision)
 		for _, v := range a.Ended {
 			_, _ = fmt.Fprintf(io.out, "  %s %s: %s (run %s)\n", v.ApprovalID, v.Status, v.ReasonCode, v.RunID)
+		}
+		if a.Changed && a.Revision > 1 {
+			if all.Config.Keyset == "" {
+				_, _ = fmt.Fprintln(io.out, "  set HOLDPOINT_KEYSET to see which waiting approvals a configuration blocks")
+			}
+			found := blocks[a.Tenant]
+			delete(found.Blocked, approvals.ReasonToolChanged) // ended, and listed above
+			delete(found.Blocked, approvals.ReasonVersionUnregistered)
+			showImpact(found, "blocks", io)
 		}
 	}
 	return err

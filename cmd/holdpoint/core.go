@@ -83,7 +83,7 @@ func shell(ctx context.Context, db databaseFlags, keys sealFlags, io streams) (*
 		pool.Close()
 		return nil, nil, err
 	}
-	s := approvals.New(approvals.Options{Clicks: pool, Intake: pool, Work: pool, Sealer: sealer, Log: slog.New(slog.NewTextHandler(io.err, nil))})
+	s := approvals.New(approvals.Options{Clicks: pool, Intake: pool, Work: pool, Sealer: sealer, Log: slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	return s, pool.Close, nil
 }
 

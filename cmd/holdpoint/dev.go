@@ -13,9 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdpoint/holdpoint/approvals"
@@ -50,8 +50,10 @@ type dev struct {
 	dsn    string
 	sim    *slacksim.Sim
 	simURL string
+	core   atomic.Pointer[approvals.Service] // the page asks from its start on
 	agent  *demoAgent
 	tool   *demoTool
+	empty  emptyQueues
 	undo   []func()
 }
 
@@ -96,7 +98,7 @@ func (c devCmd) Run(ctx context.Context, io streams) (err error) {
 	g.Go(func() error { return s.run(ctx, api) })
 	g.Go(func() error { return w.run(ctx) })
 	if d.cmd.Data != "" {
-		g.Go(func() error { d.repost(ctx, s.core, w.cards); return nil })
+		g.Go(func() error { d.repost(ctx, s.core, w.reposter()); return nil })
 	}
 	if d.agent != nil {
 		g.Go(func() error { return d.agent.run(ctx) })
@@ -115,35 +117,13 @@ func (d *dev) folder() error {
 		d.dir = dir
 		return os.MkdirAll(dir, 0o755) //nolint:gosec // Postgres, as another user, must reach its folder in it; secrets are 0600
 	}
-	dir, err := os.MkdirTemp("", "holdpoint-dev-")
+	dir, remove, err := tempFolder(os.TempDir())
 	if err != nil {
 		return err
 	}
 	d.dir = dir
-	d.undo = append(d.undo, func() { _ = os.RemoveAll(dir) })
+	d.undo = append(d.undo, remove)
 	return nil
-}
-
-// redis starts one in this process and drives its clock, so that keys lapse as in a real one.
-func (d *dev) redis(ctx context.Context) (string, error) {
-	r := miniredis.NewMiniRedis()
-	if err := r.Start(); err != nil {
-		return "", fmt.Errorf("in-process Redis: %w", err)
-	}
-	tick := time.NewTicker(time.Second)
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				r.FastForward(time.Second)
-			}
-		}
-	}()
-	d.undo = append(d.undo, func() { cancel(); tick.Stop(); r.Close() })
-	return "redis://" + r.Addr(), nil
 }
 
 // listen binds the API's address; when the default one is taken, any free port does.
@@ -182,11 +162,13 @@ func (d *dev) product(ctx context.Context, dsn, redisURL string) (*server, *work
 		return nil, nil, err
 	}
 	d.undo = append(d.undo, s.close)
+	d.core.Store(s.core)
 	r, err := worker.OpenRedis(redisURL)
 	if err != nil {
 		return nil, nil, err
 	}
 	d.undo = append(d.undo, func() { _ = r.Close() })
+	r.AddHook(d.empty)
 	w, err := newWorking(workerCmd{sealFlags: keys, slackFlags: slackTo}, pools, r,
 		worker.Options{Log: d.log, ExecuteCheck: 10 * time.Millisecond, SweepEvery: 2 * time.Second}, newRegistry())
 	if err != nil {
@@ -198,9 +180,13 @@ func (d *dev) product(ctx context.Context, dsn, redisURL string) (*server, *work
 	mux.Handle("GET /metrics/worker", metricsHandler(w.registry))
 	s.handler = mux
 	if d.cmd.Config == "" {
-		d.tool = newDemoTool(d.sim.Refresh)
+		state, err := openDemoState(d.cmd.Data, d.log)
+		if err != nil {
+			return nil, nil, err
+		}
+		d.tool = newDemoTool(state, d.sim.Refresh)
 		mux.Handle("/demo/", d.tool)
-		d.agent = newDemoAgent(d.base, filepath.Join(d.dir, "webhook-secret"), d.sim.Refresh)
+		d.agent = newDemoAgent(d.base, filepath.Join(d.dir, "webhook-secret"), state, d.sim.Refresh)
 		mux.Handle("POST /demo/resume", d.agent)
 	}
 	return s, w, nil
@@ -229,9 +215,7 @@ func (d *dev) configure(ctx context.Context, core *approvals.Service) error {
 	if _, err := core.Apply(ctx, cfg, by); err != nil {
 		return err
 	}
-	key, _, err := core.CreateKey(ctx, "acme", demoAgentName, nil, by)
-	d.agent.key = key
-	return err
+	return d.agent.makeKey(ctx, core, by)
 }
 
 // repost brings back the cards of what is not over, oldest first: the simulator of the earlier start is gone, and its messages with

@@ -13,12 +13,13 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/holdpoint/holdpoint/approvals"
 	"github.com/holdpoint/holdpoint/bot/slacksim"
 )
 
@@ -50,21 +51,37 @@ type demoAgent struct {
 	changed    func()
 	client     *http.Client
 	starts     chan string
-
-	mu   sync.Mutex
-	runs []*demoRun
-	seen map[string]bool // webhook ids: a repeat is acknowledged and changes nothing
+	state      *demoState
 }
 
+// demoRun is one run, as the panel shows it.
 type demoRun struct {
-	id, status, tone string
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	Tone   string `json:"tone"`
 }
 
-func newDemoAgent(base, secretFile string, changed func()) *demoAgent {
+func newDemoAgent(base, secretFile string, state *demoState, changed func()) *demoAgent {
 	return &demoAgent{
 		base: base, secretFile: secretFile, changed: changed, client: &http.Client{Timeout: 30 * time.Second},
-		starts: make(chan string, 16), seen: map[string]bool{},
+		starts: make(chan string, 16), state: state,
 	}
+}
+
+// makeKey gives the agent its key: that of an earlier start while it is good, else a new one.
+func (a *demoAgent) makeKey(ctx context.Context, core *approvals.Service, by approvals.Actor) (err error) {
+	a.state.do(func(k *demoKept) bool { a.key = k.Key; return false })
+	if a.key != "" {
+		var no *approvals.Refusal
+		if _, err = core.Authenticate(ctx, a.key); !errors.As(err, &no) {
+			return err
+		}
+	}
+	if a.key, _, err = core.CreateKey(ctx, "acme", demoAgentName, nil, by); err != nil {
+		return err
+	}
+	a.state.do(func(k *demoKept) bool { k.Key = a.key; return true })
+	return nil
 }
 
 // makeSecret writes the webhook's secret where the configuration refers to it, or finds the one of an earlier start.
@@ -89,9 +106,14 @@ func (a *demoAgent) start(id string) error {
 	}
 }
 
-// run starts one run by itself, then one for each request.
+// run starts one run by itself, unless an earlier start did, then one for each request.
 func (a *demoAgent) run(ctx context.Context) error {
-	a.starts <- scenarios[0].id
+	a.state.do(func(k *demoKept) bool {
+		if !k.Started {
+			a.starts <- scenarios[0].id
+		}
+		return false
+	})
 	for {
 		select {
 		case <-ctx.Done():
@@ -113,11 +135,9 @@ func (a *demoAgent) propose(ctx context.Context, scenarioID string) {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	suffix := hex.EncodeToString(b[:])
-	run := &demoRun{id: "run_" + suffix, status: "starting"}
-	a.mu.Lock()
-	a.runs = append(a.runs, run)
-	a.mu.Unlock()
-	body, err := s.intake(run.id, suffix)
+	run := "run_" + suffix
+	a.set(run, "starting", "")
+	body, err := s.intake(run, suffix)
 	if err != nil {
 		a.set(run, "could not be written: "+err.Error(), "bad")
 		return
@@ -126,6 +146,7 @@ func (a *demoAgent) propose(ctx context.Context, scenarioID string) {
 		status, answer := a.post(ctx, body)
 		if status == http.StatusCreated || status == http.StatusOK {
 			a.set(run, "paused, waiting for people", "warn")
+			a.state.do(func(k *demoKept) bool { k.Started = true; return true })
 			return
 		}
 		a.set(run, fmt.Sprintf("not taken yet (%d %s)", status, answer), "bad")
@@ -169,21 +190,36 @@ func (a *demoAgent) post(ctx context.Context, body []byte) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(p.Code + " " + p.Detail)
 }
 
-func (a *demoAgent) set(run *demoRun, status, tone string) {
-	a.mu.Lock()
-	run.status, run.tone = status, tone
-	a.mu.Unlock()
+// keepRuns and keepSeen are how much of the past is kept.
+const (
+	keepRuns = 50
+	keepSeen = 500
+)
+
+func (a *demoAgent) set(id, status, tone string) {
+	a.state.do(func(k *demoKept) bool { k.set(id, status, tone); return true })
 	a.changed()
 }
 
-// items are the runs as the panel shows them, the newest first.
-func (a *demoAgent) items() []slacksim.PanelItem {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var out []slacksim.PanelItem
-	for i := len(a.runs) - 1; i >= 0 && len(out) < 8; i-- {
-		out = append(out, slacksim.PanelItem{Label: a.runs[i].id, Value: a.runs[i].status, Tone: a.runs[i].tone})
+func (k *demoKept) set(id, status, tone string) {
+	for i := range k.Runs {
+		if k.Runs[i].ID == id {
+			k.Runs[i] = demoRun{id, status, tone}
+			return
+		}
 	}
+	k.Runs = append(k.Runs, demoRun{id, status, tone})
+	k.Runs = k.Runs[max(0, len(k.Runs)-keepRuns):]
+}
+
+// items are the runs as the panel shows them, the newest first.
+func (a *demoAgent) items() (out []slacksim.PanelItem) {
+	a.state.do(func(k *demoKept) bool {
+		for i := len(k.Runs) - 1; i >= 0 && len(out) < 8; i-- {
+			out = append(out, slacksim.PanelItem{Label: k.Runs[i].ID, Value: k.Runs[i].Status, Tone: k.Runs[i].Tone})
+		}
+		return false
+	})
 	return out
 }
 
@@ -221,24 +257,20 @@ func (a *demoAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"agent_revision":"git:demo"}`))
 }
 
+// resume goes on with a run, once: a repeat of its message is acknowledged and changes nothing.
 func (a *demoAgent) resume(webhookID, runID, kind string, words []string) {
-	a.mu.Lock()
-	defer a.changed()
-	defer a.mu.Unlock()
-	if a.seen[webhookID] {
-		return
-	}
-	a.seen[webhookID] = true
 	verb, tone := "resumed ✔ ", "good"
 	if kind != "run.resume" {
 		verb, tone = "stopped: ", "warn"
 	}
-	status := verb + strings.Join(words, "; ")
-	for _, run := range a.runs {
-		if run.id == runID {
-			run.status, run.tone = status, tone
-			return
+	a.state.do(func(k *demoKept) bool {
+		if slices.Contains(k.Seen, webhookID) {
+			return false
 		}
-	}
-	a.runs = append(a.runs, &demoRun{id: runID, status: status, tone: tone}) // paused before an earlier end of this process
+		k.Seen = append(k.Seen, webhookID)
+		k.Seen = k.Seen[max(0, len(k.Seen)-keepSeen):]
+		k.set(runID, verb+strings.Join(words, "; "), tone)
+		return true
+	})
+	a.changed()
 }

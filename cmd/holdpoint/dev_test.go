@@ -193,7 +193,7 @@ func TestDevKeepsItsData(t *testing.T) {
 	tmp := shortTemp(t)
 	data := filepath.Join(tmp, "data")
 	d := try(t, w, tmp, "--listen", "127.0.0.1:0", "--data", data)
-	first := w.waiting()
+	first, key := w.waiting(), d.key
 	api := strings.TrimPrefix(w.base, "http://")
 	d.signal(syscall.SIGINT)
 	if code := d.end(); code != 0 {
@@ -203,8 +203,11 @@ func TestDevKeepsItsData(t *testing.T) {
 	if v := w.get(first.ApprovalID); v.Status != approvals.Pending || v.Digest != first.Digest {
 		t.Fatalf("after the restart it is %s", v.Status)
 	}
+	if d.key != key {
+		t.Error("a second start made a second key")
+	}
 	page := tab(t, d.slack, "U0ALICE")
-	// Its card is there again, beside the one of the run that each start begins with.
+	// Its card is there again, and the only one: a second start begins no second run.
 	card := `[...document.querySelectorAll("#log .msg")].find((m) => m.innerText.includes("` + first.ApprovalID.String() + `"))`
 	err := chromedp.Do(page, sees(card+`?.querySelector(".btn.primary")`), sees(card+`.querySelector(".btn.primary").click() === undefined`),
 		chromedp.WaitVisible("dialog[open] button[value=yes]"), chromedp.Click("dialog[open] button[value=yes]"),
@@ -216,6 +219,26 @@ func TestDevKeepsItsData(t *testing.T) {
 	if v := w.becomes(first.ApprovalID, approvals.Completed); v.Ledger.Attempts != 1 {
 		t.Errorf("%d attempts", v.Ledger.Attempts)
 	}
+	var list struct{ Approvals []approvals.View }
+	if status, wrong := w.ask(http.MethodGet, "/v1/approvals", nil, &list); status != http.StatusOK || len(list.Approvals) != 1 {
+		t.Errorf("%d approvals of one run: %d %+v", len(list.Approvals), status, wrong)
+	}
+	quiet := func() {
+		t.Helper()
+		if log := d.log.String(); strings.Contains(log, "WARN") || strings.Contains(log, "ERROR") {
+			t.Errorf("logged: %s", log)
+		}
+	}
+	quiet() // a card that is posted again, since the Slack of before is gone, is no news
+	// Killed, and started a third time: the counter stands where it stood.
+	d.signal(syscall.SIGKILL)
+	d.end()
+	d = try(t, w, tmp, "--listen", api, "--data", data)
+	page = tab(t, d.slack, "U0ALICE")
+	if err := chromedp.Do(page, stat("Effects at the tool", "1"), stat("run_", "resumed")); err != nil {
+		t.Errorf("the third start: %v", err)
+	}
+	quiet()
 	d.signal(syscall.SIGTERM)
 	if code := d.end(); code != 0 {
 		t.Errorf("exit code %d: %s", code, d.log)

@@ -6,29 +6,25 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 )
 
 // demoTool is a downstream system with an effect that can be seen and a counter. It honours Idempotency-Key, as a good one does: the
 // same key again gives the first answer and no second effect.
 type demoTool struct {
 	changed func()
-
-	mu       sync.Mutex
-	requests int
-	effects  int
-	last     string
-	answers  map[string][]byte
+	state   *demoState
 }
 
-func newDemoTool(changed func()) *demoTool {
-	return &demoTool{changed: changed, answers: map[string][]byte{}}
+func newDemoTool(state *demoState, changed func()) *demoTool {
+	return &demoTool{changed: changed, state: state}
 }
 
 func (t *demoTool) counts() (effects, requests int, last string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.effects, t.requests, t.last
+	t.state.do(func(k *demoKept) bool {
+		effects, requests, last = k.Effects, k.Requests, k.Last
+		return false
+	})
+	return effects, requests, last
 }
 
 func (t *demoTool) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -56,22 +52,30 @@ func (t *demoTool) apply(kind, key string, body []byte) ([]byte, error) {
 	if err := json.Unmarshal(body, &args); err != nil {
 		return nil, fmt.Errorf("not JSON")
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.requests++
-	if was, ok := t.answers[key]; ok && key != "" {
-		return was, nil
-	}
-	t.effects++
+	var answer []byte
+	var err error
+	t.state.do(func(k *demoKept) bool {
+		k.Requests++
+		if was, ok := k.Answers[key]; ok && key != "" {
+			answer = []byte(was)
+			return true
+		}
+		k.Effects++
+		k.Last = done(kind, args)
+		answer, err = json.Marshal(map[string]any{"receipt": fmt.Sprintf("%s-%04d", kind, k.Effects), "done": k.Last})
+		k.Answers[key] = string(answer)
+		return true
+	})
+	return answer, err
+}
+
+// done says what was done.
+func done(kind string, args map[string]any) string {
 	switch kind {
 	case "releases":
-		t.last = fmt.Sprintf("deployed %v to %v", args["release"], args["environment"])
+		return fmt.Sprintf("deployed %v to %v", args["release"], args["environment"])
 	case "refunds":
-		t.last = fmt.Sprintf("refunded %v %v on %v", args["amount"], args["currency"], args["order"])
-	default:
-		t.last = kind
+		return fmt.Sprintf("refunded %v %v on %v", args["amount"], args["currency"], args["order"])
 	}
-	answer, err := json.Marshal(map[string]any{"receipt": fmt.Sprintf("%s-%04d", kind, t.effects), "done": t.last})
-	t.answers[key] = answer
-	return answer, err
+	return kind
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdpoint/holdpoint/bot/slacksim"
+	"github.com/holdpoint/holdpoint/templates"
 )
 
 // What the simulated workspace and the product know of each other, as a real app's settings would say it.
@@ -69,17 +72,17 @@ func nextPort(base string) string {
 // panel is what the page shows beside the channel: the outside world that the approvals are about.
 func (d *dev) panel() slacksim.Panel {
 	if d.agent == nil || d.tool == nil {
-		return slacksim.Panel{Title: "Your configuration", Items: []slacksim.PanelItem{{Label: "API", Value: d.base + "/v1/approvals"}}}
+		return slacksim.Panel{Title: "Your configuration", Items: append(d.paused(), slacksim.PanelItem{Label: "API", Value: d.base + "/v1/approvals"})}
 	}
 	effects, requests, last := d.tool.counts()
 	tone := ""
 	if effects > 0 {
 		tone = "good"
 	}
-	p := slacksim.Panel{Title: "The demo's world", Items: []slacksim.PanelItem{
-		{Label: "Effects at the tool", Value: strconv.Itoa(effects), Tone: tone},
-		{Label: "Requests it received", Value: strconv.Itoa(requests)},
-	}}
+	p := slacksim.Panel{Title: "The demo's world", Items: append(d.paused(),
+		slacksim.PanelItem{Label: "Effects at the tool", Value: strconv.Itoa(effects), Tone: tone},
+		slacksim.PanelItem{Label: "Requests it received", Value: strconv.Itoa(requests)},
+	)}
 	if last != "" {
 		p.Items = append(p.Items, slacksim.PanelItem{Label: "Last effect", Value: last, Tone: "good"})
 	}
@@ -88,6 +91,39 @@ func (d *dev) panel() slacksim.Panel {
 		p.Actions = append(p.Actions, slacksim.PanelAction{Label: s.label, ID: s.id})
 	}
 	return p
+}
+
+// paused are the switches that are thrown. A database that does not answer leaves them out: the panel is no place to wait.
+func (d *dev) paused() []slacksim.PanelItem {
+	core := d.core.Load()
+	if core == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	names, err := core.Tenants(ctx)
+	if err != nil {
+		return nil
+	}
+	var out []slacksim.PanelItem
+	for _, name := range names {
+		thrown, err := core.Switches(ctx, name)
+		if err != nil {
+			return out
+		}
+		for _, w := range thrown {
+			out = append(out, slacksim.PanelItem{Label: "⏸ Paused by " + d.called(w.By), Value: templates.Visible(w.String()), Tone: "bad"})
+		}
+	}
+	return out
+}
+
+// called is an actor's name on the page.
+func (d *dev) called(actor string) string {
+	if name := d.sim.UserName(strings.TrimPrefix(actor, "slack:")); name != "" {
+		return "@" + name
+	}
+	return actor
 }
 
 // act is a button of the panel: the demo agent starts another run.

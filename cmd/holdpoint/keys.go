@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/user"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -50,18 +51,26 @@ func (k keysCreate) Run(ctx context.Context, c *cli, io streams) error {
 	return err
 }
 
-type keysList struct{}
+type keysList struct {
+	Tenant string `help:"Only this tenant's." placeholder:"T"`
+}
 
-func (keysList) Run(ctx context.Context, c *cli, io streams) error {
+func (k keysList) Run(ctx context.Context, c *cli, io streams) error {
 	core, done, err := shell(ctx, c.Keys.databaseFlags, sealFlags{}, io)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if k.Tenant != "" { // a name that is wrong is no empty list
+		if _, _, err := core.ActiveTenant(ctx, k.Tenant); err != nil {
+			return fmt.Errorf("the tenant %q: %w", k.Tenant, err)
+		}
+	}
 	keys, err := core.Keys(ctx)
 	if err != nil {
 		return err
 	}
+	keys = slices.DeleteFunc(keys, func(row approvals.KeyRow) bool { return k.Tenant != "" && row.Tenant != k.Tenant })
 	w := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "ID\tTENANT\tAGENT\tTOOLS\tCREATED\tBY\tREVOKED")
 	for _, k := range keys {

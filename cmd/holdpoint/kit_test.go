@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/invariants"
 	"github.com/holdpoint/holdpoint/approvals/seal"
 	"github.com/holdpoint/holdpoint/bot"
 	"github.com/holdpoint/holdpoint/bot/slacksim"
@@ -93,6 +94,11 @@ func (w *world) ends(db *pgxpool.Pool) {
 		core := approvals.New(approvals.Options{Clicks: db, Intake: db, Work: db, Sealer: sealer})
 		found, err := core.Violations(context.WithoutCancel(w.ctx), 0)
 		w.must(err)
+		wrong, err := invariants.Broken(context.WithoutCancel(w.ctx), db)
+		w.must(err)
+		for _, what := range wrong {
+			w.t.Error(what)
+		}
 		for _, v := range found {
 			w.t.Errorf("invariant broken: %s: %s", v.Kind, v.ID)
 		}

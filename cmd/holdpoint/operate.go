@@ -1,16 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/interactions"
 	"github.com/holdpoint/holdpoint/templates"
 )
 
@@ -42,6 +42,13 @@ func (c approvalsList) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
+	thrown, err := core.Switches(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	for _, w := range thrown {
+		_, _ = fmt.Fprintf(io.out, "paused: %s (by %s since %s)\n", templates.Visible(w.String()), w.By, w.At.Format("2006-01-02 15:04:05Z07:00"))
+	}
 	return printViews(io, views)
 }
 
@@ -61,6 +68,7 @@ func printViews(io streams, views []approvals.View) error {
 
 type approvalsShow struct {
 	tenantFlags
+	sealFlags
 	ID string `arg:"" help:"apr_…"`
 }
 
@@ -69,7 +77,7 @@ func (c approvalsShow) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
+	core, done, err := shell(ctx, c.databaseFlags, c.sealFlags, io)
 	if err != nil {
 		return err
 	}
@@ -81,10 +89,19 @@ func (c approvalsShow) Run(ctx context.Context, io streams) error {
 	if err := printViews(io, []approvals.View{e.View}); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(io.out, "\nrule      %s (revision %d): %s\nreviewers %s, quorum %d\nsnapshot  %s\n\n", e.View.Rule, e.View.ConfigRevision,
-		e.View.RuleWhy, strings.Join(append(e.Groups, e.Users...), ", "), e.View.Quorum, templates.Visible(string(e.View.Snapshot)))
-	for _, ev := range e.Events {
-		_, _ = fmt.Fprintf(io.out, "%s  %-28s %-24s %s\n", ev.At.Format("2006-01-02 15:04:05.000"), ev.Kind, ev.Actor, templates.Visible(string(ev.Detail)))
+	_, _ = fmt.Fprintf(io.out, "\nrule      %s (revision %d): %s\n", e.View.Rule, e.View.ConfigRevision, e.View.RuleWhy)
+	switch {
+	case !e.Known:
+		_, _ = fmt.Fprintln(io.out, "now       the rule may have changed; the reviewers are those of the request (with HOLDPOINT_KEYSET it is looked up again)")
+	case e.Rule == "":
+		_, _ = fmt.Fprintf(io.out, "now       no rule of revision %d takes this call: it can only be rejected\n", e.Revision)
+	case e.Rule != e.View.Rule:
+		_, _ = fmt.Fprintf(io.out, "now       %s (revision %d)\n", e.Rule, e.Revision)
+	}
+	_, _ = fmt.Fprintf(io.out, "reviewers %s, quorum %d, votes that count %d\nsnapshot  %s\n\n",
+		strings.Join(slices.Concat(e.Groups, e.Users), ", "), e.Quorum, e.View.Approving(), templates.Visible(string(e.View.Snapshot)))
+	for i, told := range interactions.Trail(e.Events) { // the kind stands by it, for whoever greps
+		_, _ = fmt.Fprintf(io.out, "%s  %-28s %s\n", told.At.Format("2006-01-02 15:04:05.000"), e.Events[i].Kind, told.Plain())
 	}
 	return nil
 }
@@ -126,54 +143,9 @@ func selector(what string) (approvals.Selector, error) {
 	case kind == "tool":
 		return approvals.Selector{Tool: name}, nil
 	case kind == "by":
-		return approvals.Selector{DecidedBy: strings.TrimPrefix(name, "@")}, nil
+		return approvals.Selector{DecidedBy: name}, nil
 	}
 	return approvals.Selector{}, errors.New("revoke apr_…, run:R, agent:A, tool:T or by:U…")
-}
-
-// pauseCmd is the kill switch.
-type pauseCmd struct {
-	tenantFlags
-	Scope  string `arg:"" enum:"tenant,agent,tool" help:"tenant, agent or tool."`
-	Name   string `arg:"" optional:"" help:"The agent's or the tool's name."`
-	Reason string `required:"" help:"Why; audited and shown on the cards."`
-	Lift   bool   `help:"Unpause: what was held may start."`
-	Yes    bool   `help:"Unpause without asking."`
-}
-
-func (c pauseCmd) Run(ctx context.Context, io streams) error {
-	core, done, err := shell(ctx, c.databaseFlags, sealFlags{}, io)
-	if err != nil {
-		return err
-	}
-	defer done()
-	if c.Lift && !c.Yes {
-		reach, err := core.Reach(ctx, c.Tenant, c.Scope, c.Name)
-		if err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintf(io.out, "unpausing would start %d approved calls:\n", len(reach.WouldStart))
-		if err := printViews(io, reach.WouldStart); err != nil {
-			return err
-		}
-		_, _ = fmt.Fprint(io.out, "start them? [y/N] ")
-		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-		if strings.ToLower(strings.TrimSpace(line)) != "y" {
-			return errors.New("nothing was changed")
-		}
-	}
-	met, err := core.Suspend(ctx, approvals.SuspendRequest{
-		Tenant: c.Tenant, By: operator(), Surface: approvals.SurfaceCLI, Scope: c.Scope, Name: c.Name, Reason: c.Reason, Active: !c.Lift,
-	})
-	if err != nil {
-		return err
-	}
-	word := "paused; nothing new executes"
-	if c.Lift {
-		word = "unpaused"
-	}
-	_, _ = fmt.Fprintf(io.out, "%s %s %s. In flight right now: %d\n", c.Scope, c.Name, word, len(met.InFlight))
-	return printViews(io, met.InFlight)
 }
 
 // blockCmd takes a person's authority away.
@@ -194,6 +166,13 @@ func (c blockCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
+	known, err := core.Mirrored(ctx, c.Tenant, c.User)
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		_, _ = fmt.Fprintf(io.err, "note: %s is not mirrored, so nobody of that id has asked for or decided anything here. It counts all the same; check the id\n", c.User)
+	}
 	_, _ = fmt.Fprintf(io.out, "revoked with it: %d\n", len(views))
 	return printViews(io, views)
 }
@@ -202,9 +181,10 @@ func (c blockCmd) Run(ctx context.Context, io streams) error {
 type reconcileCmd struct {
 	tenantFlags
 	sealFlags
-	ID       string `arg:"" help:"apr_…"`
-	Outcome  string `arg:"" enum:"succeeded,failed" help:"succeeded (it happened) or failed (it did not)."`
-	Evidence string `arg:"" help:"What shows it; audited."`
+	ID        string `arg:"" help:"apr_…"`
+	SlackUser string `help:"Who makes the statement, as a Slack id U…: an admin of the tenant. Needed where the rule asks for two people." placeholder:"U…"`
+	Outcome   string `arg:"" enum:"succeeded,failed" help:"succeeded (it happened) or failed (it did not)."`
+	Evidence  string `arg:"" help:"What shows it; audited."`
 }
 
 func (c reconcileCmd) Run(ctx context.Context, io streams) error {
@@ -221,7 +201,7 @@ func (c reconcileCmd) Run(ctx context.Context, io streams) error {
 	}
 	defer done()
 	v, err := core.Reconcile(ctx, approvals.ReconcileRequest{
-		Tenant: c.Tenant, By: operator(), Surface: approvals.SurfaceCLI, ID: id, Happened: c.Outcome == "succeeded", Evidence: c.Evidence,
+		Tenant: c.Tenant, By: operator(), Surface: approvals.SurfaceCLI, ID: id, Happened: c.Outcome == "succeeded", Evidence: c.Evidence, Person: c.SlackUser,
 	})
 	if err != nil {
 		return err

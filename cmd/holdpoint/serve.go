@@ -88,13 +88,14 @@ func newServer(ctx context.Context, c serveCmd, pools corePools, log *slog.Logge
 		return nil, err
 	}
 	s.closers = append(s.closers, client.Close)
+	ringing := worker.NewMetrics(s.registry) // without Redis, too: both processes have the contract's names, at zero where nothing counts them
 	o := approvals.Options{Clicks: pools.clicks, Intake: pools.intake, Work: pools.work, Sealer: sealer, Metrics: metrics, Log: log}
 	if c.RedisURL != "" {
 		r, err := worker.OpenRedis(c.RedisURL)
 		if err != nil {
 			return nil, err
 		}
-		bell := worker.NewDoorbell(r, worker.NewMetrics(s.registry), log)
+		bell := worker.NewDoorbell(r, ringing, log)
 		o.Woke = bell.Ring
 		s.closers = append(s.closers, func() { _ = r.Close() }, bell.Close)
 	}
@@ -104,8 +105,8 @@ func newServer(ctx context.Context, c serveCmd, pools corePools, log *slog.Logge
 	s.core = approvals.New(o)
 	s.directory = bot.NewDirectory(s.core, client, bot.DirectoryOptions{Log: log})
 	lateDirectory.Directory = s.directory
-	s.slack, err = interactions.New(s.core, interactions.Options{
-		SigningSecrets: c.signingSecrets(), AppID: c.appID(), Slack: client, Cards: bot.NewSyncer(s.core, client, bot.SyncOptions{Log: log, Lock: cardLock(pools.cards)}),
+	s.slack, err = interactions.New(shown{s.core}, interactions.Options{
+		SigningSecrets: c.signingSecrets(), AppID: c.appID(), Slack: client, Cards: bot.NewSyncer(shown{s.core}, client, bot.SyncOptions{Log: log, Lock: cardLock(pools.cards)}),
 		Directory: s.directory, Log: log,
 	})
 	if err != nil {

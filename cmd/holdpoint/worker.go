@@ -25,7 +25,7 @@ type workerCmd struct {
 	sealFlags
 	slackFlags
 	logFlags
-	RedisURL      string `env:"HOLDPOINT_REDIS_URL" required:"" help:"Redis URL." placeholder:"URL"`
+	RedisURL      string `env:"HOLDPOINT_REDIS_URL" help:"Redis URL." placeholder:"URL"`
 	MetricsListen string `env:"HOLDPOINT_METRICS_LISTEN" help:"Address of /metrics, /healthz and /readyz." placeholder:"ADDR"`
 	// Hidden, since the defaults are right: a shorter lease finds a dead worker sooner and takes over from a slow one wrongly
 	// sooner, too. Takeover is always safe; it costs a request under the same key. Tests of crashes use both.
@@ -39,8 +39,11 @@ const directoryEvery = 40 * time.Second
 
 // Run works until the context ends, then drains.
 func (c workerCmd) Run(ctx context.Context, io streams) error {
-	if c.SlackBotToken == "" {
-		return errors.New("missing settings: SLACK_BOT_TOKEN")
+	switch {
+	case c.RedisURL == "":
+		return errors.New("no Redis: set --redis-url or HOLDPOINT_REDIS_URL to a Redis URL (redis://HOST:PORT)")
+	case c.SlackBotToken == "":
+		return errors.New("no Slack: set SLACK_BOT_TOKEN to the bot token (xoxb-…)")
 	}
 	dsn, err := c.dsn()
 	if err != nil {
@@ -73,6 +76,7 @@ func (c workerCmd) Run(ctx context.Context, io streams) error {
 			return fmt.Errorf("listen on %s: %w", c.MetricsListen, err)
 		}
 		serveHTTP(ctx, g, w.probes(pools), l, nil)
+		log = log.With("metrics", l.Addr().String())
 	}
 	g.Go(func() error { return w.run(ctx) })
 	log.Info("working")
@@ -86,13 +90,13 @@ type working struct {
 	directory *bot.Directory
 	client    *bot.Client
 	cards     *bot.Syncer
+	reposter  func() *bot.Syncer // for `dev`
 	bell      *worker.Doorbell
 	redis     redis.UniversalClient
 	registry  *prometheus.Registry
 	running   atomic.Bool
 	log       *slog.Logger
-
-	violations *prometheus.CounterVec
+	metrics   *coreMetrics
 }
 
 func newWorking(c workerCmd, pools corePools, r redis.UniversalClient, o worker.Options, registry *prometheus.Registry) (*working, error) {
@@ -105,10 +109,7 @@ func newWorking(c workerCmd, pools corePools, r redis.UniversalClient, o worker.
 	if err != nil {
 		return nil, err
 	}
-	w := &working{client: client, redis: r, registry: registry, log: o.Log, violations: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "holdpoint_safety_violation_total", Help: "Rows that must not exist, by kind. Alert on any.",
-	}, []string{"kind"})}
-	registry.MustRegister(w.violations)
+	w := &working{client: client, redis: r, registry: registry, log: o.Log, metrics: metrics}
 	o.Metrics = worker.NewMetrics(registry)
 	w.bell = worker.NewDoorbell(r, o.Metrics, o.Log)
 	late := &directoryOf{}
@@ -118,7 +119,10 @@ func newWorking(c workerCmd, pools corePools, r redis.UniversalClient, o worker.
 	w.directory = bot.NewDirectory(w.core, client, bot.DirectoryOptions{Log: o.Log, Every: directoryEvery})
 	late.Directory = w.directory
 	o.Secrets = &secretsFor{dir: c.Secrets, core: w.core}
-	w.cards = bot.NewSyncer(w.core, client, bot.SyncOptions{Log: o.Log, Lock: cardLock(pools.cards), Fallback: func(string) { metrics.refused.WithLabelValues("card_plain").Inc() }})
+	lock := cardLock(pools.cards)
+	// That a card is gone and posted anew is worth a warning, but not where the whole Slack is a new one.
+	w.reposter = func() *bot.Syncer { return bot.NewSyncer(shown{w.core}, client, bot.SyncOptions{Lock: lock}) }
+	w.cards = bot.NewSyncer(shown{w.core}, client, bot.SyncOptions{Log: o.Log, Lock: lock, Fallback: func(string) { metrics.refused.WithLabelValues(refusedCard).Inc() }})
 	w.worker = worker.New(w.core, limitedCards{w.cards}, r, o)
 	return w, nil
 }
@@ -150,40 +154,8 @@ func (w *working) run(ctx context.Context) error {
 	defer w.running.Store(false)
 	g.Go(func() error { return w.worker.Run(ctx) })
 	g.Go(func() error { return untilDone(ctx, w.directory.Run) })
-	g.Go(func() error { return w.watchSafety(ctx) })
+	g.Go(func() error { return newSafetyWatch(w.core, w.metrics, w.log).run(ctx) })
 	return g.Wait()
-}
-
-const (
-	safetyEvery  = time.Minute
-	safetyWithin = 2 * time.Hour // longer than an approval usually lives, and cheap
-)
-
-// watchSafety looks for rows that must not exist and counts each once (holdpoint_safety_violation_total). It repairs nothing.
-func (w *working) watchSafety(ctx context.Context) error {
-	tick := time.NewTicker(safetyEvery)
-	defer tick.Stop()
-	known := map[approvals.Violation]bool{}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		found, err := w.core.Violations(ctx, safetyWithin)
-		if err != nil && ctx.Err() == nil {
-			w.log.Warn("the safety check could not run", "error", err)
-		}
-		now := map[approvals.Violation]bool{}
-		for _, v := range found {
-			now[v] = true
-			if !known[v] {
-				w.violations.WithLabelValues(v.Kind).Inc()
-				w.log.Error("SAFETY VIOLATION: a row that must not exist", "kind", v.Kind, "id", v.ID)
-			}
-		}
-		known = now
-	}
 }
 
 func (w *working) close() {
@@ -191,7 +163,9 @@ func (w *working) close() {
 	w.client.Close()
 }
 
-// probes are the worker's: alive while it runs, ready while Postgres answers. Redis being away is told, not fatal: outbox rows wait.
+// probes are the worker's: alive while it runs, ready while Postgres and Redis answer. Nothing is lost without Redis, and a decision
+// does not need it, but a worker that hears no ring executes nothing, tells no run and posts no card: it is not ready to work. It
+// stays alive: it goes on sweeping, and what waits in the outbox moves when Redis is back.
 func (w *working) probes(pools corePools) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metricsHandler(w.registry))

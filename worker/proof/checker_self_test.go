@@ -57,6 +57,12 @@ func TestCheckerSeesFaults(t *testing.T) {
 		{"two_effects", func(e *evidence) {
 			e.violations = append(e.violations, approvals.Violation{Kind: "two_effects", ID: "x"})
 		}},
+		{"I27 the card of " + pay, func(e *evidence) {
+			m := e.messages[of(e, pay).CardTS]
+			m.Blocks = []byte(strings.Replace(string(m.Blocks), `Done`, `Dome`, 1))
+			e.messages[of(e, pay).CardTS] = m
+		}},
+		{"I18 what is uncertain", func(e *evidence) { e.queries = []string{"violated: I18 what is uncertain is not sent again: [x]"} }},
 		{"I26", func(e *evidence) { e.broken = "seal 3 is missing" }},
 		{"I24 an argument", func(e *evidence) { e.said["worker"] += canary }},
 		{"I24 the webhook's key", func(e *evidence) { e.said["worker"] += hookSecret }},
@@ -72,6 +78,7 @@ func TestCheckerSeesFaults(t *testing.T) {
 		{"I17 " + pay, func(e *evidence) { of(e, pay).Status = "failed" }},
 		{"I17 " + pay, func(e *evidence) { lineOf(e, "effect", pay).Op = "elsewhere" }},
 		{"I2 " + pay + " was claimed before", func(e *evidence) { of(e, pay).ApprovedAt = nil }},
+		{"I2 " + pay + " was claimed past its deadline", func(e *evidence) { of(e, pay).Overdue = true }},
 		{"I9 " + pay, func(e *evidence) { r := of(e, pay); late := r.EndedAt.Add(time.Second); r.LastClaim = &late }},
 		{"I16 " + pay, func(e *evidence) { of(e, pay).Epoch = 3 }},
 		{"L2 " + reject, func(e *evidence) { of(e, reject).Late = true }},

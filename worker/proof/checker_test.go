@@ -33,6 +33,7 @@ func (e evidence) faults() (wrong []string) {
 	for _, v := range e.violations {
 		say("%s: %s", v.Kind, v.ID)
 	}
+	wrong = append(wrong, e.queries...)
 	if e.broken != "" {
 		say("I26 the audit chain: %s", e.broken)
 	}
@@ -132,6 +133,9 @@ func (e evidence) trail(r row, say sayer) {
 	}
 	if r.EndedAt != nil && r.LastClaim != nil && r.LastClaim.After(*r.EndedAt) {
 		say("I9 %s was claimed after its end", r.op())
+	}
+	if r.Overdue {
+		say("I2 %s was claimed past its deadline", r.op())
 	}
 	if r.Epoch != 0 && r.Claims+r.Lookups != r.Epoch {
 		say("I16 %s: epoch %d after %d claims", r.op(), r.Epoch, r.Claims+r.Lookups)
@@ -258,6 +262,9 @@ func (e evidence) card(r row, say sayer) {
 	text := m.PlainText()
 	if words := cardWords[approvals.Status(r.Status)]; r.Shown != r.Version || len(words) > 0 && !slices.ContainsFunc(words, func(s string) bool { return strings.Contains(text, s) }) {
 		say("L6 the card of %s does not show that it is %s", r.op(), r.Status)
+	}
+	if want := e.painted[r.CardTS]; want != "" && string(m.Blocks) != want {
+		say("I27 the card of %s is not what its row paints:\n%s\nbut\n%s", r.op(), want, m.Blocks)
 	}
 	if r.Status != string(approvals.Pending) {
 		for _, a := range m.Actions() {

@@ -7,12 +7,16 @@ import (
 	"io"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/invariants"
+	"github.com/holdpoint/holdpoint/bot"
 	"github.com/holdpoint/holdpoint/bot/slacksim"
+	"github.com/holdpoint/holdpoint/templates"
 )
 
 // line is one of the sink's log (its own type there: the two share no code).
@@ -34,6 +38,7 @@ type row struct {
 	Run, Tool, Status, Key, Digest         string
 	Executor, Reason, CardTS, Ledger, Card string
 	Auto, Settled, Late, Slow, Doubted     bool
+	Overdue                                bool
 	Version, Shown, Claims, Lookups        int64
 	Epoch                                  int64
 	ApprovedAt, FirstClaim, LastClaim      *time.Time
@@ -53,7 +58,7 @@ SELECT r.approval_id, r.pause_id, r.run_id, r.tool_name, r.status, r.operation_k
 	coalesce((r.operator_scope ->> 'auto')::boolean, false), r.settled,
 	coalesce(r.reason_code = 'decide_expired' AND r.ended_at > r.decide_by + interval '30 seconds', false),
 	coalesce(r.executor = 'worker' AND a.first_claim > a.approved_at + interval '60 seconds' AND NOT a.held, false) OR coalesce(a.longest > $1::interval + interval '60 seconds', false),
-	coalesce(a.doubted, false),
+	coalesce(a.doubted, false), coalesce(a.last_sent >= r.expires_at, false),
 	r.version, c.shown_version, coalesce(a.claims, 0), coalesce(a.lookups, 0), coalesce(l.epoch, 0),
 	a.approved_at, a.first_claim, a.last_claim, r.ended_at, p.closed_at, p.told_at, p.superseded_at
 FROM approval_request r JOIN run_pause p ON p.pause_id = r.pause_id LEFT JOIN card c ON c.card_id = r.card_id
@@ -61,7 +66,7 @@ LEFT JOIN idempotency_ledger l ON l.approval_id = r.approval_id
 LEFT JOIN LATERAL (
 	SELECT count(*) FILTER (WHERE claim AND NOT look) AS claims, count(*) FILTER (WHERE claim AND look) AS lookups,
 		min(at) FILTER (WHERE to_status = 'approved' AND from_status = 'pending') AS approved_at,
-		min(at) FILTER (WHERE claim) AS first_claim, max(at) FILTER (WHERE claim) AS last_claim,
+		min(at) FILTER (WHERE claim) AS first_claim, max(at) FILTER (WHERE claim) AS last_claim, max(at) FILTER (WHERE claim AND NOT look) AS last_sent,
 		max(next - at) FILTER (WHERE claim) AS longest, bool_or(kind = 'execution.held') AS held, bool_or(to_status = 'uncertain') AS doubted
 	FROM (SELECT e.*, e.kind = 'execution.claimed' AS claim, coalesce((e.detail ->> 'lookup')::boolean, false) AS look,
 			lead(e.at) OVER (ORDER BY e.event_id) AS next
@@ -75,8 +80,10 @@ type evidence struct {
 	messages   map[string]slacksim.Message // by timestamp
 	threads    map[string]int              // replies by root, those that mention an admin
 	copies     map[string]int              // messages by card
+	painted    map[string]string           // what a message ought to be: its row's card, rendered anew
 	violations []approvals.Violation
-	broken     string // of the audit chain
+	queries    []string // what the invariants' queries found
+	broken     string   // of the audit chain
 	said       map[string]string
 	repeats    bool
 }
@@ -84,13 +91,24 @@ type evidence struct {
 // gather reads everything.
 func (w *world) gather() evidence {
 	w.t.Helper()
-	e := evidence{log: w.sunk(), messages: map[string]slacksim.Message{}, threads: map[string]int{}, copies: map[string]int{}, said: map[string]string{}, repeats: w.repeats}
-	_, err := w.db.Exec(w.ctx, `ANALYZE`) // thousands of rows came without anybody counting them
+	e := evidence{log: w.sunk(), messages: map[string]slacksim.Message{}, threads: map[string]int{}, copies: map[string]int{}, painted: map[string]string{}, said: map[string]string{}, repeats: w.repeats}
+	var err error
+	e.queries, err = invariants.Broken(w.ctx, w.db)
 	w.must(err)
 	rows, err := w.db.Query(w.ctx, sqlEvidence, w.lease)
 	w.must(err)
 	e.rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 	w.must(err)
+	for _, r := range e.rows {
+		if r.CardTS == "" || r.Status == string(approvals.Edited) {
+			continue // an edited one's card is its child's now
+		}
+		facts, err := w.core.CardFacts(w.ctx, r.ID)
+		w.must(err)
+		if !facts.Card.Plain {
+			e.painted[r.CardTS] = blocks(w.t, templates.Render(bot.CardOf(facts)).Blocks)
+		}
+	}
 	e.violations, err = w.core.Violations(w.ctx, 0)
 	w.must(err)
 	for {
@@ -110,6 +128,7 @@ func (w *world) gather() evidence {
 			}
 			continue
 		}
+		m.Blocks = json.RawMessage(blocks(w.t, m.Blocks))
 		e.messages[m.TS] = m
 		if m.Metadata != nil && m.Metadata.EventType == "holdpoint_card" {
 			id, _ := m.Metadata.EventPayload["card"].(string)
@@ -123,6 +142,23 @@ func (w *world) gather() evidence {
 	}
 	e.said["this process"] = w.log.String()
 	return e
+}
+
+// blocks are a message's blocks in one form, whoever wrote them.
+func blocks(t testing.TB, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	var any any
+	if err == nil {
+		err = json.Unmarshal(text, &any)
+	}
+	if err == nil {
+		text, err = json.Marshal(any)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // sunk is the sink's log so far.

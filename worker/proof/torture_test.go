@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -59,6 +60,7 @@ func TestTorture(t *testing.T) {
 	r, err := worker.OpenRedis(w.redis.URL())
 	w.must(err)
 	tr := &torture{world: w, deciding: front.core, bell: worker.NewDoorbell(r, nil, nil)}
+	analyzed := tr.analyze()
 	began := time.Now()
 	x.begin(seed)
 	tr.run(n, seed)
@@ -66,6 +68,7 @@ func TestTorture(t *testing.T) {
 	x.mend()
 	tr.leave()
 	tr.drain()
+	analyzed()
 	t.Logf("seed %d: %d operations in %s, %s until all was quiet; %d connections cut, %d tasks delivered again, %d clicks, %d of them unanswered, %d calls left undecided; %v",
 		seed, n, ran.Round(time.Second), time.Since(began).Round(time.Second), x.cuts.Load(), tr.rung.Load(), tr.clicks.Load(), tr.lost.Load(), tr.undecided, tr.counts())
 	w.check()
@@ -102,6 +105,25 @@ func (x *torture) run(n int, seed uint64) {
 		})
 	}
 	all.Wait()
+}
+
+// analyze counts the rows now and then, as autovacuum does for a database that grows from nothing; the tests' cluster has none.
+func (x *torture) analyze() (end func()) {
+	ctx, stop := context.WithCancel(x.ctx)
+	var ends sync.WaitGroup
+	ends.Go(func() {
+		tick := time.NewTicker(5 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				_, _ = x.db.Exec(ctx, `ANALYZE`) // the next one does
+			}
+		}
+	})
+	return func() { stop(); ends.Wait() }
 }
 
 // leave revokes what nobody has decided: clicks were lost, or a quorum was not complete.

@@ -11,10 +11,12 @@
 //   - The bytes sent are the bytes approved (I1), unless the tool's own body template
 //     says otherwise.
 //   - The operation key is the server's (I14), the same on every attempt.
-//   - "Unsent" is said only when the failure came before a connection was handed to
-//     the request (httptrace's GotConn): not one byte of it can have left.
-//   - No byte leaves once the lease may be over ([Call.Live], I16), even when the
-//     process was stopped in between.
+//   - "Unsent" is said only when no byte of the request can have left: the failure came
+//     before a connection was handed to it (httptrace's GotConn), or every write after
+//     that was refused here.
+//   - No byte leaves once the lease may be over ([Call.Live], I16), and none when the
+//     first did not leave by [Call.SendBy] (I13, I19), even when the process was stopped
+//     in between.
 //   - The connected address, not the name, is checked against the private and special
 //     networks; only the configuration's egress list opens one. A name that resolves
 //     differently a second time therefore gains nothing.
@@ -25,6 +27,7 @@
 // # How an answer is read
 //
 //	before GotConn: no address, refused, forbidden network, TLS   unsent
+//	no byte left by SendBy, or under the lease                    unsent
 //	2xx, body read to its end                                     succeeded
 //	2xx, body larger than 1 MiB                                   succeeded, the answer is not kept
 //	2xx, body broken off                                          unknown: the server took it back, or the wire did

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -20,9 +20,6 @@ type Egress struct {
 	Resolver *net.Resolver  // nil: the system's
 	Roots    *x509.CertPool // nil: the system's
 }
-
-// errFenced is a write that came after the lease; it is not sent.
-var errFenced = errors.New("the lease may be over")
 
 const (
 	dialTimeout      = 10 * time.Second
@@ -37,6 +34,14 @@ const (
 //
 // The caller sets the time limit through the request's context.
 func (e Egress) Client(allow []netip.Prefix, live func() bool) *http.Client {
+	if live == nil {
+		return e.client(allow, nil)
+	}
+	return e.client(allow, &fence{live: live})
+}
+
+// client is Client with a fence; nil: none.
+func (e Egress) client(allow []netip.Prefix, f *fence) *http.Client {
 	dialer := &net.Dialer{
 		Timeout:  dialTimeout,
 		Resolver: e.Resolver,
@@ -52,10 +57,10 @@ func (e Egress) Client(allow []netip.Prefix, live func() bool) *http.Client {
 			Proxy: nil,
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, addr)
-				if err != nil || live == nil {
+				if err != nil || f == nil {
 					return conn, err
 				}
-				return &fencedConn{Conn: conn, live: live}, nil
+				return newFencedConn(conn, f), nil
 			},
 			Protocols:              protocols,
 			DisableKeepAlives:      true, // a reused connection that broke is sent on again
@@ -84,12 +89,19 @@ func guard(allow []netip.Prefix) *ssrf.Guardian {
 	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 }
 
-// fencedConn asks for the lease before each write. A process that was stopped and
-// continued has already lost its lease when its next write comes: the write is refused
-// here, by the clock that went on, and not by a timer that may fire too late.
+// fencedConn asks the fence before each write. Until something came back it also discards,
+// when it is closed or its process dies, what the kernel has not delivered yet: bytes that
+// wait for a broken network must not arrive minutes after the attempt was given up.
 type fencedConn struct {
 	net.Conn
-	live func() bool
+	fence *fence
+	live  func() bool
+	once  sync.Once
+}
+
+func newFencedConn(conn net.Conn, f *fence) *fencedConn {
+	linger(conn, 0)
+	return &fencedConn{Conn: conn, fence: f, live: f.pass}
 }
 
 func (c *fencedConn) Write(b []byte) (int, error) {
@@ -97,4 +109,19 @@ func (c *fencedConn) Write(b []byte) (int, error) {
 		return 0, errFenced
 	}
 	return c.Conn.Write(b)
+}
+
+func (c *fencedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.fence.sent() {
+		c.once.Do(func() { linger(c.Conn, -1) }) // it was heard: an orderly end from here on
+	}
+	return n, err
+}
+
+// linger sets SO_LINGER where there is a TCP connection; elsewhere nothing waits in the kernel.
+func linger(conn net.Conn, seconds int) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(seconds) // a hardening; the write fence does not depend on it
+	}
 }

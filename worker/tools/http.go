@@ -93,7 +93,11 @@ func (e *Executor) exchange(ctx context.Context, call Call, built rules.Request,
 	// Whether the connection was handed over decides between "unsent" and "unknown". The hook
 	// runs in this goroutine, before a byte of the request is written.
 	connected := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
+	f := call.fence()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		connected = true
+		f.handOver()
+	}})
 
 	var body io.Reader
 	if built.Body != nil {
@@ -110,9 +114,10 @@ func (e *Executor) exchange(ctx context.Context, call Call, built rules.Request,
 		out := unsent("the lease may be over")
 		return nil, &out
 	}
-	resp, err := e.Egress.Client(call.Tenant.Egress, call.Live).Do(req)
+	resp, err := e.Egress.client(call.Tenant.Egress, f).Do(req)
 	if err != nil {
-		out := failed(err, connected, limit)
+		kept := f.shut() // nothing leaves any more from here on
+		out := failed(err, connected, kept, limit)
 		return nil, &out
 	}
 	defer func() { _ = resp.Body.Close() }()
@@ -124,11 +129,13 @@ func (e *Executor) exchange(ctx context.Context, call Call, built rules.Request,
 	return got, nil
 }
 
-// failed reads a request without an answer.
-func failed(err error, connected bool, limit time.Duration) approvals.Outcome {
+// failed reads a request without an answer. kept says that the fence let no byte of it out.
+func failed(err error, connected, kept bool, limit time.Duration) approvals.Outcome {
 	switch {
 	case !connected:
 		return unsent(Why(err))
+	case kept:
+		return unsent("it could not leave in time")
 	case isTimeout(err):
 		return unknown(fmt.Sprintf("no answer within %s", limit))
 	}
@@ -145,7 +152,7 @@ func Why(err error) string {
 	case errors.As(err, &dns):
 		return "the host's name can't be resolved"
 	case errors.Is(err, errFenced):
-		return "the lease may be over"
+		return "it could not leave in time"
 	case isTimeout(err):
 		return "it took too long"
 	case errors.Is(err, context.Canceled):

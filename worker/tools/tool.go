@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdpoint/holdpoint/approvals"
 	"github.com/holdpoint/holdpoint/approvals/canon"
@@ -24,6 +25,9 @@ type Call struct {
 	// Live says that the lease is certainly still held; nil: always. It is asked before
 	// every write, must be cheap, and must not go back to true.
 	Live func() bool
+	// SendBy is when the request's first byte must have left, or none does; the last one
+	// must within the tool's timeout after it. The zero time is no bound.
+	SendBy time.Time
 }
 
 // Tool runs a call, and finds out what became of an earlier one.

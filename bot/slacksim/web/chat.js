@@ -10,7 +10,9 @@ let replyTo = null;
 export function avatar(id, name, bot) {
   let n = 0;
   for (const c of id) n = (n * 31 + c.charCodeAt(0)) % 8;
-  const initials = name.split(/\s+/).map((w) => w[0]).join("").slice(0, 2).toUpperCase();
+  // What stands in brackets is a remark, and a letter is what an initial is.
+  const words = name.replace(/\([^)]*\)/g, " ").match(/[\p{L}\p{N}]+/gu) || [name || "?"];
+  const initials = words.slice(0, 2).map((w) => [...w][0]).join("").toUpperCase();
   return h("span", { class: bot ? "avatar bot" : `avatar av${n}`, "aria-hidden": "true" }, bot ? name[0] : initials);
 }
 

@@ -58,10 +58,15 @@ export function showPeople(become) {
   if (had) people.querySelector(`[data-user="${CSS.escape(had)}"]`)?.focus();
 }
 
-// The list opens under the button that says who one is.
-$("people").addEventListener("beforetoggle", () => {
-  $("people").style.right = Math.max(12, innerWidth - $("me").getBoundingClientRect().right) + "px";
-});
+// The list opens under the button that says who one is, and never over the window's edge: on a phone the button is in its middle.
+function placePeople() {
+  const edge = 8;
+  const width = Math.min(340, innerWidth - 2 * edge); // as its style has it
+  const right = Math.max(edge, innerWidth - $("me").getBoundingClientRect().right);
+  $("people").style.right = Math.min(right, innerWidth - width - edge) + "px";
+}
+$("people").addEventListener("beforetoggle", placePeople);
+addEventListener("resize", placePeople);
 
 let lastPanel = "";
 export function showPanel() {

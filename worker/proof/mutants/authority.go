@@ -25,7 +25,7 @@ var authority = []mutant{
 	{
 		guard: "digest of every counted vote", holds: "I1 I6", file: "approvals/revalidate.go",
 		old: "if err != nil || !ok || !f.votesAgree() {", broken: "if err != nil || !ok {",
-		packages: core, tests: "^(TestAuthorityLostBeforeTheClaim|TestGuardsAtTheClaim)$",
+		packages: core, tests: "^TestAuthorityLostBeforeTheClaim$",
 	},
 	{
 		guard: "arguments against the state", holds: "I1 I23", file: "approvals/revalidate.go",
@@ -69,8 +69,8 @@ var authority = []mutant{
 	},
 	{
 		guard: "the registry of versions", holds: "I12", file: "approvals/revalidate.go",
-		old: "if !ok || version.AcceptsState(r.sdkFormat, r.sdkVersion, r.sdkSchema) != nil {", broken: "if false {",
-		packages: core, tests: "^(TestMigrationRequired|TestGuardsAtTheClaim)$",
+		old: "if !ok || version.AcceptsState(r.sdkFormat, r.sdkVersion, r.sdkSchema) != nil {", broken: "if _ = version; false {",
+		packages: core, tests: "^TestMigrationRequired$",
 	},
 	{
 		guard: "the agent and its key", holds: "I3", file: "approvals/revalidate.go",
@@ -78,9 +78,9 @@ var authority = []mutant{
 		packages: core, tests: "^(TestAuthorityLostBeforeTheClaim|TestKeys)$",
 	},
 	{
-		guard: "a button's MAC", holds: "I27", file: "approvals/decide.go",
-		old: "!rq.Button.genuine(f.card.macKey, rq.Channel) || rq.Channel", broken: "rq.Channel",
-		packages: core, tests: "^TestButtonIsBound$",
+		guard: "a button's MAC", holds: "I27", file: "approvals/button.go",
+		old: "!b.genuine(key, channel) || channel != storedChannel", broken: "channel != storedChannel",
+		packages: core, tests: "^(TestButtonIsBound|TestFormsAreBound)$",
 	},
 	{
 		guard: "a button's channel", holds: "I27", file: "approvals/button.go",
@@ -88,24 +88,79 @@ var authority = []mutant{
 		packages: core, tests: "Button",
 	},
 	{
-		guard: "a card's channel", holds: "I27", file: "approvals/decide.go",
-		old: " || rq.Channel != f.card.channel:", broken: ":",
-		packages: core, tests: "Button",
+		guard: "a card's channel", holds: "I27", file: "approvals/button.go",
+		old: " || channel != storedChannel:", broken: ":",
+		packages: core, tests: "^TestFormsAreBound$",
 	},
 	{
-		guard: "a card's message", holds: "I27", file: "approvals/decide.go",
-		old: "case rq.MessageTS != f.card.messageTS:", broken: "case false:",
-		packages: core, tests: "^TestButtonIsBound$",
+		guard: "a card's message", holds: "I27", file: "approvals/button.go",
+		old: "case message != storedMessage:", broken: "case false:",
+		packages: core, tests: "^(TestButtonIsBound|TestFormsAreBound)$",
 	},
 	{
 		guard: "one vote a person", holds: "I6", file: "approvals/decide.go",
-		old: "if slices.ContainsFunc(f.votes, func(v Vote) bool { return v.By == \"slack:\"+user }) {", broken: "if false {",
+		old: "return v.By == \"slack:\"+user }); i >= 0 {", broken: "return v.By == \"slack:\"+user }); i >= len(f.votes) {",
 		packages: core, tests: "^TestQuorum$",
 	},
 	{
 		guard: "the requester decides nothing", holds: "I5", file: "approvals/authority.go",
 		old: "if requester && f.req.requester == \"slack:\"+user {", broken: "if false {",
 		packages: core, tests: "^TestWhoMayDecide$",
+	},
+	{
+		guard: "the editor does not approve", holds: "I5", file: "approvals/authority.go",
+		old: "if editor && slices.Contains(f.req.editors, \"slack:\"+user) {", broken: "if false {",
+		packages: core, tests: "^(TestEverybodyAtEveryAct|TestEdit)$",
+	},
+	{
+		guard: "being in a list is not enough", holds: "I4", file: "approvals/authority.go",
+		old: "case !f.full(user):\n\t\treturn DenyIneligible", broken: "case false:\n\t\treturn DenyIneligible",
+		packages: core, tests: "^(TestEverybodyAtEveryAct|TestWhoMayBeBehindACall)$",
+	},
+	{
+		guard: "whoever does not count is in no group", holds: "I4", file: "approvals/authority.go",
+		old: "if !f.full(user) || f.blocked[user] {", broken: "if false {",
+		packages: core, tests: "^TestWhoMayBeBehindACall$",
+	},
+	{
+		guard: "a block voids votes, and lifting it revives none", holds: "I3 I6", file: "approvals/facts.go",
+		old: "(b.active OR d.decided_at <= b.at))", broken: "b.active)",
+		packages: core, tests: "^TestABlockVoidsVotesForGood$",
+	},
+	{
+		guard: "void votes are not counted", holds: "I3 I6", file: "approvals/request.go",
+		old: "v.Decision == string(Approve) && !v.Void", broken: "v.Decision == string(Approve)",
+		packages: core, tests: "^(TestABlockVoidsVotesForGood|TestBlock)$",
+	},
+	{
+		guard: "groups that conditions ask for are read", holds: "I3 I4", file: "approvals/revalidate.go",
+		old: "if groups := f.unread(r.requester, age); len(groups) > 0 {", broken: "if groups := f.unread(r.requester, age); len(groups) > 1000 {",
+		packages: core, tests: "^TestConditionsOverAStaleGroup$",
+	},
+	{
+		guard: "no reservation without a claim", holds: "I2 I7", file: "approvals/execute.go",
+		old: "b.Queue(sqlMustClaim, id, f.req.version+1)", broken: "_ = sqlMustClaim",
+		packages: core, tests: "^TestDeadlineBetweenTheBatchesOfAClaim$",
+	},
+	{
+		guard: "the cap of open calls of a run", holds: "limits", file: "approvals/compose.go",
+		old: "if f.open-still+w.open+fresh > f.tenant.Limits.OpenPerRun {", broken: "if fresh < 0 {",
+		packages: core, tests: "^TestIntakeRefusals$",
+	},
+	{
+		guard: "an unpause starts what it listed", holds: "I3", file: "approvals/suspend.go",
+		old: "if err == nil && now != rq.Listed {", broken: "if err == nil && now == \"\" {",
+		packages: core, tests: "^TestUnpauseStartsWhatWasListed$",
+	},
+	{
+		guard: "a reconciliation's press is the card's", holds: "I27", file: "approvals/reconcile.go",
+		old: "f.bound(p.Button, p.Channel, p.MessageTS) != \"\"", broken: "false",
+		packages: core, tests: "^TestFormsAreBound$",
+	},
+	{
+		guard: "two statements are two people's", holds: "I18", file: "approvals/reconcile.go",
+		old: " || first.Person == said.Person {", broken: " {",
+		packages: core, tests: "^TestSecondPersonIsAnotherPerson$",
 	},
 	{
 		guard: "a stale mirror counts for nothing", holds: "I4", file: "approvals/authority.go",

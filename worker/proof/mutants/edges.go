@@ -13,6 +13,16 @@ var edges = []mutant{
 		packages: slack, tests: "^(TestWhatIsNotSigned|TestRouteWalk)$",
 	},
 	{
+		guard: "nothing opens for a forged press", holds: "I27", file: "interactions/modals.go",
+		old: "if d := f.Bound(press); d != \"\" {", broken: "if d := f.Bound(press); d == \"nothing\" {",
+		packages: slack, tests: "^TestNothingOpensForAForgedPress$",
+	},
+	{
+		guard: "a form is its opener's", holds: "I27", file: "interactions/submit.go",
+		old: "if m.User != c.by.UserID {", broken: "if false {",
+		packages: slack, tests: "^TestFormsAreBoundToTheirCardAndPerson$",
+	},
+	{
 		guard: "nothing is written after the lease", holds: "I16", file: "worker/tools/egress.go",
 		old: "if !c.live() {", broken: "if false {",
 		packages: hands, tests: "^TestFence$",
