@@ -43,13 +43,13 @@ func TestEveryFieldReachesTheCard(t *testing.T) {
 	}
 	parent, child := approvals.NewID(), approvals.NewID()
 	f.Status, f.Held, f.HeldSince, f.ParentID, f.ChildID = approvals.Approved, approvals.ReasonPaused, at(1), &parent, &child
-	f.StartedAt, f.EndedAt, f.ExpiresAt = at(2), at(3), *at(9)
+	f.StartedAt, f.EndedAt, f.ExpiresAt, f.EditDiff = at(2), at(3), *at(9), "-a\n+b\n"
 	f.Ledger = &approvals.LedgerView{State: approvals.FailedRetryable, Attempts: 2, NextTryAt: at(4), Error: "503", Reused: 1}
 	f.Votes = []approvals.Vote{{By: "slack:U0ALICE", Decision: "approve"}, {By: "slack:U0BOB", Decision: "reject"}}
 	f.Snapshot = json.RawMessage(`{"title":"T","arguments":{"n":5.00},"redacted":["/token"],"reason":"why","links":[{"text":"Diff","url":"https://x.example/"}]}`)
 	c := CardOf(f)
 	want := templates.Card{
-		ApprovalID: f.ApprovalID.String(), ShortDigest: "77ab77ab77ab", ParentID: parent.String(), ChildID: child.String(),
+		ApprovalID: f.ApprovalID.String(), ShortDigest: "77ab77ab77ab", ParentID: parent.String(), ChildID: child.String(), EditDiff: "-a\n+b\n",
 		Tool: "deploy_release", ToolKind: "effect", Executor: "http", Title: "T", Target: "service/checkout@production",
 		Requester: "slack:U0BOB", AppVersion: "release-agent/v1", Reason: "why", Arguments: []byte(`{"n":5.00}`), Redacted: []string{"/token"},
 		Links: []templates.Link{{Text: "Diff", URL: "https://x.example/"}}, Rule: "production-deploys", RuleRevision: 3,
