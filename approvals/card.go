@@ -26,8 +26,8 @@ type CardFacts struct {
 	View
 	Card        Card
 	Admins      []string   // Slack ids to mention: users U…, groups S…
-	HeldBy      string     // who paused it
-	HeldDetail  string     // their reason
+	HeldBy      string     // who paused it; also of what waits for people: approving it is allowed, and whoever does should know that it won't start now
+	HeldDetail  string     // what is paused, and their reason
 	HeldUntil   *time.Time // the window's next opening
 	MaxAttempts int
 	Handles     map[string]string // of the tenant's groups, by id
@@ -35,8 +35,8 @@ type CardFacts struct {
 
 var (
 	sqlCardRow = statement(`SELECT card_id, channel, coalesce(message_ts, ''), shown_version, mac_key, post_started, plain, coalesce(failure, '') FROM card WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
-	sqlHeldBy  = statement(`SELECT s.by, s.reason FROM suspension s JOIN approval_request r ON r.approval_id = $1 AND s.tenant_id = r.tenant_id
-		WHERE s.active AND (s.scope = 'tenant' OR s.scope = 'agent' AND s.name = r.agent OR s.scope = 'tool' AND s.name = r.tool_name) ORDER BY s.at LIMIT 1`)
+	sqlHeldBy  = statement(`SELECT s.scope, s.name, s.by, s.at, s.reason FROM suspension s JOIN approval_request r ON r.approval_id = $1 AND s.tenant_id = r.tenant_id
+		WHERE s.active AND (s.scope = 'tenant' OR s.scope = 'agent' AND s.name = r.agent OR s.scope = 'tool' AND s.name = r.tool_name) ORDER BY s.scope = 'tenant' DESC, s.at LIMIT 1`)
 	sqlHandles   = statement(`SELECT group_id, handle FROM slack_group WHERE tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)`)
 	sqlStartPost = statement(`UPDATE card SET post_started = coalesce(post_started, clock_timestamp()) WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
 	sqlSavePost  = statement(`UPDATE card SET channel = $2, message_ts = $3, shown_version = $4, plain = $5, failure = nullif($6, '') WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
@@ -65,8 +65,15 @@ func (s *Service) CardFacts(ctx context.Context, id ID) (CardFacts, error) {
 		c := &out.Card
 		return row.Scan(&c.ID, &c.Channel, &c.MessageTS, &c.ShownVersion, &c.MACKey, &c.PostStarted, &c.Plain, &c.Failure)
 	})
-	if v.Held == ReasonPaused {
-		b.Queue(sqlHeldBy, id).QueryRow(func(row pgx.Row) error { return noRows(row.Scan(&out.HeldBy, &out.HeldDetail)) })
+	if v.Held == ReasonPaused || v.Status == Pending {
+		b.Queue(sqlHeldBy, id).QueryRow(func(row pgx.Row) error {
+			var p Switch
+			err := row.Scan(&p.Scope, &p.Name, &p.By, &p.At, &p.Reason)
+			if err == nil {
+				out.HeldBy, out.HeldDetail = p.By, p.String()
+			}
+			return noRows(err)
+		})
 	}
 	if err := s.clicks.SendBatch(ctx, b).Close(); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 )
@@ -198,7 +199,7 @@ func TestHeldByASwitchOrAWindow(t *testing.T) {
 		w.refused(v.ApprovalID, "held")
 		f, err := w.s.CardFacts(w.ctx, v.ApprovalID)
 		w.must(err)
-		if f.Held != ReasonPaused || f.HeldBy != "slack:"+root || f.HeldDetail != "incident" {
+		if f.Held != ReasonPaused || f.HeldBy != "slack:"+root || !strings.HasPrefix(f.HeldDetail, scope) || !strings.HasSuffix(f.HeldDetail, name+": incident") {
 			t.Fatalf("%s: held %q by %q: %q", scope, f.Held, f.HeldBy, f.HeldDetail)
 		}
 		other := w.propose("deploy_release", production) // intake and decisions go on

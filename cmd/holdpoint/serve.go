@@ -105,8 +105,8 @@ func newServer(ctx context.Context, c serveCmd, pools corePools, log *slog.Logge
 	s.core = approvals.New(o)
 	s.directory = bot.NewDirectory(s.core, client, bot.DirectoryOptions{Log: log})
 	lateDirectory.Directory = s.directory
-	s.slack, err = interactions.New(shown{s.core}, interactions.Options{
-		SigningSecrets: c.signingSecrets(), AppID: c.appID(), Slack: client, Cards: bot.NewSyncer(shown{s.core}, client, bot.SyncOptions{Log: log, Lock: cardLock(pools.cards)}),
+	s.slack, err = interactions.New(s.core, interactions.Options{
+		SigningSecrets: c.signingSecrets(), AppID: c.appID(), Slack: client, Cards: bot.NewSyncer(s.core, client, bot.SyncOptions{Log: log, Lock: cardLock(pools.cards)}),
 		Directory: s.directory, Log: log,
 	})
 	if err != nil {

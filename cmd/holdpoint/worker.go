@@ -121,8 +121,8 @@ func newWorking(c workerCmd, pools corePools, r redis.UniversalClient, o worker.
 	o.Secrets = &secretsFor{dir: c.Secrets, core: w.core}
 	lock := cardLock(pools.cards)
 	// That a card is gone and posted anew is worth a warning, but not where the whole Slack is a new one.
-	w.reposter = func() *bot.Syncer { return bot.NewSyncer(shown{w.core}, client, bot.SyncOptions{Lock: lock}) }
-	w.cards = bot.NewSyncer(shown{w.core}, client, bot.SyncOptions{Log: o.Log, Lock: lock, Fallback: func(string) { metrics.refused.WithLabelValues(refusedCard).Inc() }})
+	w.reposter = func() *bot.Syncer { return bot.NewSyncer(w.core, client, bot.SyncOptions{Lock: lock}) }
+	w.cards = bot.NewSyncer(w.core, client, bot.SyncOptions{Log: o.Log, Lock: lock, Fallback: func(string) { metrics.refused.WithLabelValues(refusedCard).Inc() }})
 	w.worker = worker.New(w.core, limitedCards{w.cards}, r, o)
 	return w, nil
 }
