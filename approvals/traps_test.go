@@ -105,12 +105,14 @@ var traps = map[string]func(*world, decider) string{
 				w.until("the deadline is over", over)
 				return nil
 			}))
-			if applied := <-done; !inTime {
-				continue // it came too late to wait: nothing was tried
-			} else if applied {
+			switch applied := <-done; {
+			case applied && !inTime:
+				return "approved without a wait for the row"
+			case applied:
 				return "approved after the deadline"
-			}
-			return ""
+			case inTime:
+				return ""
+			} // it came too late to wait: nothing was tried
 		}
 	},
 	"a revocation under a decision": func(w *world, decide decider) string {
