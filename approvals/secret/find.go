@@ -3,6 +3,7 @@ package secret
 import (
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -59,13 +60,18 @@ const shortest = 8
 func Warm() { load() }
 
 // The detector's work grows with the square of a text that is full of credentials: for each match it looks at the whole line again.
-// So a long text is looked at through windows, which overlap by more than a credential is long (a PEM key of 4096 bits has 3.2 KiB);
-// and one that holds more than maxFindings is taken to be a credential as a whole.
+// So a long text is looked at through windows, which overlap by more than a credential of several words is long; a single word is not
+// cut unless it is longer than maxWord (a token may hold any number of claims), and private keys, which may have any length, are looked
+// for in the whole. A text that holds more than maxFindings is taken to be a credential as a whole.
 const (
 	window      = 8 << 10
 	overlap     = 4 << 10
+	maxWord     = 16 << 10
 	maxFindings = 64
 )
+
+// wholeKey is gitleaks' rule for PEM and PGP keys. It takes one linear pass.
+var wholeKey = regexp.MustCompile(`(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----[\s\S]{64,}?KEY(?: BLOCK)?-----`)
 
 // Find gives the credentials in s, ordered and not overlapping. Every
 // occurrence of a detected text counts. It is safe for concurrent use.
@@ -102,7 +108,14 @@ type leak struct{ rule, text string }
 func leaks(s string) iter.Seq[leak] {
 	return func(yield func(leak) bool) {
 		d := load()
-		for from, end := 0, 0; end < len(s) && len(s)-from >= shortest; from = end - overlap {
+		if len(s) > window && strings.Contains(s, "-----") {
+			for _, key := range wholeKey.FindAllString(s, maxFindings+1) {
+				if !yield(leak{"private-key", key}) {
+					return
+				}
+			}
+		}
+		for from, end := 0, 0; end < len(s) && len(s)-from >= shortest; from = nextWindow(s, from, end) {
 			end = windowEnd(s, from)
 			part := s[from:end]
 			if d.keywords != nil && d.keywords.MatchFirstString(strings.ToLower(part)) == nil {
@@ -124,18 +137,37 @@ func leaks(s string) iter.Seq[leak] {
 	}
 }
 
-// windowEnd is where the window from a place ends: between two words where that is near, because a rule that asks for the end of a
-// word would take a cut for one.
+const blank = " \t\r\n"
+
+// windowEnd is where the window from a place ends: between two words, because a rule that asks for the end of a word would take a cut
+// for one, and one that asks for a whole token would not see half of it.
 func windowEnd(s string, from int) int {
 	end := from + window
 	if end >= len(s) {
 		return len(s)
 	}
 	const near = 1 << 10
-	if i := strings.LastIndexAny(s[end-near:end], " \t\r\n"); i >= 0 {
+	if i := strings.LastIndexAny(s[end-near:end], blank); i >= 0 {
 		return end - near + i
 	}
-	return end
+	limit := min(len(s), end+maxWord)
+	if i := strings.IndexAny(s[end:limit], blank); i >= 0 {
+		return end + i
+	}
+	return limit
+}
+
+// nextWindow is where the window after [from, end) begins: at the beginning of the word that is an overlap before its end, where that
+// is near enough; always after from.
+func nextWindow(s string, from, end int) int {
+	if end == len(s) {
+		return end
+	}
+	next := end - overlap
+	if i := strings.LastIndexAny(s[max(from, next-maxWord):next], blank); i >= 0 {
+		return max(from, next-maxWord) + i + 1
+	}
+	return next
 }
 
 // first gives the rule of the first credential in s, or "".

@@ -189,3 +189,25 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+// What is longer than windows overlap: a key of 8192 bits, a PGP key, a token with many claims.
+func TestFindLongCredentials(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCbKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 100)
+	claims := strings.Repeat("eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6", 200)
+	for name, token := range map[string]string{
+		"rsa": "-----BEGIN RSA " + "PRIVATE KEY-----\n" + body + "-----END RSA " + "PRIVATE KEY-----",
+		"pgp": "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n\n" + body + "-----END PGP " + "PRIVATE KEY BLOCK-----",
+		"jwt": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9." + claims + ".SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+	} {
+		if !Found(token) {
+			t.Fatalf("%s alone is not found", name)
+		}
+		for _, before := range []int{0, 1500, 3200, 4000, 5000, 7000, 8190, 9000, 20_000} {
+			text := strings.Repeat("some words of prose. ", before/21) + "\n" + token + "\n" + strings.Repeat("more words of prose. ", 400)
+			if masked := Mask(text); !Found(text) || strings.Contains(masked, token[len(token)/3:len(token)/3+200]) {
+				t.Errorf("%s after %d bytes is not masked", name, before)
+			}
+		}
+	}
+}
