@@ -122,6 +122,10 @@ func TestStaleMirrorDecidesNothing(t *testing.T) {
 	w.age(decideAge + 1)
 	w.denied(v.ApprovalID, bob, Approve, DenyUncheckable)
 	w.people()
+	// The person alone is fresh: the group decides, and is as old as it is.
+	w.exec(`UPDATE slack_group SET synced_at = synced_at - $1::interval`, decideAge+1)
+	w.denied(v.ApprovalID, bob, Approve, DenyUncheckable)
+	w.people()
 	w.decide(v.ApprovalID, bob, Approve)
 	// A group that was never synced is no "not in it".
 	w.change("groups: [S0RELEASE]}, requesters", "groups: [S0NEVER]}, requesters")

@@ -169,7 +169,7 @@ var authority = []mutant{
 	},
 	{
 		guard: "an ambiguous decision is read back", holds: "I17", file: "approvals/decide.go",
-		old: "if errors.Is(err, errAmbiguous) {\n\t\tr, err = s.decidedBy(ctx, rq)", broken: "if errors.Is(err, errAmbiguous) {\n\t\tr, err = s.decide(ctx, rq)",
+		old: "if r, err = s.decidedBy(ctx, rq); err == nil {", broken: "if r, err = s.decide(ctx, rq); err == nil {",
 		packages: core, tests: "^TestAmbiguousDecisionIsReadBack$",
 	},
 	{

@@ -64,7 +64,7 @@ var edges = []mutant{
 	},
 	{
 		guard: "a lost lease ends the tool", holds: "I16", file: "worker/lease.go",
-		old: "case errors.Is(err, approvals.ErrStale), errors.Is(err, approvals.ErrNotFound):\n\t\t\tk.lose()\n\t\t\treturn", broken: "case false:\n\t\t\tk.lose()\n\t\t\treturn",
+		old: "case errors.Is(err, approvals.ErrStale), errors.Is(err, approvals.ErrNotFound):\n\t\t\tk.lose()\n\t\t\treturn", broken: "case false && errors.Is(err, approvals.ErrStale):\n\t\t\tk.lose()\n\t\t\treturn",
 		packages: worker, tests: "^TestLostLeaseStopsTheTool$",
 	},
 	{

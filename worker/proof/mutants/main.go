@@ -2,7 +2,7 @@
 // fail. It shows that the tests prove the guards: a guard that can go unnoticed might as well not be there.
 //
 //	go run ./worker/proof/mutants                 all of them; writes docs/mutants.md
-//	go run ./worker/proof/mutants -only 'lock'    those whose name matches; prints, writes nothing
+//	go run ./worker/proof/mutants -only 'lock'    those whose name matches; replaces their rows in docs/mutants.md
 //
 // It ends with 1 when a mutant survived, did not compile, or its place in the source is not found any more. The tree that it is
 // started in is read and, for docs/mutants.md, written; nothing else.
@@ -31,7 +31,7 @@ var errBad = errors.New("some mutants were not killed")
 
 func run(ctx context.Context) error {
 	only := flag.String("only", "", "a regular expression on the guards' names")
-	out := flag.String("out", "docs/mutants.md", "the report, when all are run")
+	out := flag.String("out", "docs/mutants.md", "the report")
 	list := flag.Bool("list", false, "list the guards and end")
 	flag.Parse()
 	pick, err := regexp.Compile(*only)
@@ -53,8 +53,11 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tree) }()
-	var results []result
-	bad := false
+	old, err := os.ReadFile(*out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	written, bad := rows(old), false
 	for _, m := range mutants {
 		if !pick.MatchString(m.guard) {
 			continue
@@ -63,14 +66,12 @@ func run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		fmt.Printf("%-44s %s\n", m.guard, r.verdict())
-		results = append(results, r)
+		fmt.Printf("%-44s %s\n", m.guard, cell(r))
+		written[m.guard] = row(r)
 		bad = bad || !r.killed()
 	}
-	if *only == "" {
-		if err := os.WriteFile(*out, report(results), 0o644); err != nil { //nolint:gosec // a document of the repository
-			return err
-		}
+	if err := os.WriteFile(*out, report(written), 0o644); err != nil { //nolint:gosec // a document of the repository
+		return err
 	}
 	if bad {
 		return errBad
