@@ -112,6 +112,9 @@ func TestLostAnswerToACommit(t *testing.T) {
 			if n := value[int](w, `SELECT count(*) FROM approval_decision`); n != 1 || w.status(one.id) != approvals.Approved {
 				t.Errorf("%d votes, %s", n, w.status(one.id))
 			}
+			if n := value[int](w, `SELECT count(*) FROM audit_event WHERE kind = 'decision.refused'`); n != 0 {
+				t.Error("it was run again, and met itself")
+			}
 			w.work()
 			w.becomes(one.id, approvals.Completed)
 			w.settled()

@@ -170,7 +170,7 @@ var authority = []mutant{
 	{
 		guard: "an ambiguous decision is read back", holds: "I17", file: "approvals/decide.go",
 		old: "if r, err = s.decidedBy(ctx, rq); err == nil {", broken: "if r, err = s.decide(ctx, rq); err == nil {",
-		packages: core, tests: "^TestAmbiguousDecisionIsReadBack$",
+		packages: proof, tests: "^TestLostAnswerToACommit$",
 	},
 	{
 		guard: "another agent's claim", holds: "I22", file: "approvals/agentops.go",
