@@ -72,6 +72,14 @@ func (w *world) post(id ID) Card {
 }
 
 // click is a person's decision on the card as it is now.
+// shown paints a card.
+func (w *world) shown(id ID) {
+	w.t.Helper()
+	f, err := w.s.CardFacts(w.ctx, id)
+	w.must(err)
+	w.must(w.s.SaveShown(w.ctx, id, f.Card.ShownVersion, f.Version))
+}
+
 func (w *world) click(id ID, user string, verb Verb, change ...func(*DecideRequest)) DecideRequest {
 	w.t.Helper()
 	c, v := w.post(id), w.row(id)

@@ -29,9 +29,11 @@ func audit(ctx context.Context, tx pgx.Tx, tenant string, id ID, pause uuid.UUID
 	return err
 }
 
+var sqlBlockedNow = statement(`SELECT EXISTS (SELECT 1 FROM blocked_user b WHERE b.tenant_id = $1 AND b.user_id = $2 AND b.active)`)
+
 // administer runs a change of an authority: config_active FOR UPDATE first, so that no decision or claim in flight misses it, then
 // the change and its audit row. It never touches a request: transitions that follow are transactions of their own, after it, so
-// that nobody waits for a request while holding the configuration.
+// that nobody waits for a request while holding the configuration. A Slack person who is blocked changes nothing: ErrNotAdmin.
 func (s *Service) administer(ctx context.Context, tenant string, by Actor, surface Surface, kind string, detail any, change func(context.Context, pgx.Tx) error) error {
 	err := pgx.BeginFunc(ctx, s.clicks, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sqlLockLine, tenant); err != nil {
@@ -44,6 +46,15 @@ func (s *Service) administer(ctx context.Context, tenant string, by Actor, surfa
 		}
 		if err != nil {
 			return err
+		}
+		if user := slackUser(string(by)); user != "" { // blocked since they were found to be an admin
+			var blocked bool
+			if err := tx.QueryRow(ctx, sqlBlockedNow, tenant, user).Scan(&blocked); err != nil {
+				return err
+			}
+			if blocked {
+				return ErrNotAdmin
+			}
 		}
 		if err := change(ctx, tx); err != nil {
 			return err

@@ -136,3 +136,29 @@ func TestSuggestionsSayWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// No attempt that may have arrived, no retention to count: a retry after a proven no-effect has a whole one again (I19).
+func TestARetryWithoutEffectHasAWholeRetention(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	id := w.approved("deploy_release")
+	for range 2 {
+		c := w.claim(id)
+		w.exec(`UPDATE idempotency_ledger SET first_sent_at = clock_timestamp() - interval '25 hours' WHERE approval_id = $1`, id)
+		w.record(c, OutcomeNoEffect)
+		w.exec(`UPDATE idempotency_ledger SET next_try_at = clock_timestamp() WHERE approval_id = $1`, id)
+	}
+	c := w.claim(id)
+	if left := c.LeaseExpiresAt.Sub(one[time.Time](w, `SELECT clock_timestamp()`)); left < 10*time.Second {
+		t.Fatalf("a lease of %s", left)
+	}
+	if until, err := w.s.RenewLease(w.ctx, c.Lease, time.Minute); err != nil || !until.After(c.LeaseExpiresAt) {
+		t.Fatalf("renewed until %s: %v", until, err)
+	}
+	first := one[time.Time](w, `SELECT first_sent_at FROM idempotency_ledger WHERE approval_id = $1`, id)
+	w.record(c, OutcomeUnknown) // this one may have arrived: its time stays
+	if again := one[time.Time](w, `SELECT first_sent_at FROM idempotency_ledger WHERE approval_id = $1`, id); !again.Equal(first) {
+		t.Fatal("the retention begins anew after an attempt that may have arrived")
+	}
+}

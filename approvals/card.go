@@ -14,7 +14,7 @@ type Card struct {
 	ID           uuid.UUID
 	Channel      string
 	MessageTS    string
-	ShownVersion int64
+	ShownVersion int64 // 0: unknown; below: to be painted anew
 	MACKey       []byte
 	PostStarted  *time.Time
 	Plain        bool // Slack refused the blocks: a plain message stands in
@@ -39,8 +39,9 @@ var (
 		WHERE s.active AND (s.scope = 'tenant' OR s.scope = 'agent' AND s.name = r.agent OR s.scope = 'tool' AND s.name = r.tool_name) ORDER BY s.scope = 'tenant' DESC, s.at LIMIT 1`)
 	sqlHandles   = statement(`SELECT group_id, handle FROM slack_group WHERE tenant_id = (SELECT tenant_id FROM approval_request WHERE approval_id = $1)`)
 	sqlStartPost = statement(`UPDATE card SET post_started = coalesce(post_started, clock_timestamp()) WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
-	sqlSavePost  = statement(`UPDATE card SET channel = $2, message_ts = $3, shown_version = $4, plain = $5, failure = nullif($6, '') WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
-	sqlSaveShown = statement(`UPDATE card SET shown_version = greatest(shown_version, $2) WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
+	// Below zero, a repaint was asked for (sqlRepaintVoted, sqlRepaintUnder), and this picture may be from before it: then it is shown as 0, unknown.
+	sqlSavePost  = statement(`UPDATE card SET channel = $2, message_ts = $3, shown_version = CASE WHEN shown_version < 0 THEN 0 ELSE $4 END, plain = $5, failure = nullif($6, '') WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1)`)
+	sqlSaveShown = statement(`UPDATE card SET shown_version = greatest(shown_version, $2) WHERE card_id = (SELECT card_id FROM approval_request WHERE approval_id = $1) AND shown_version = $3`)
 )
 
 // CardFacts reads an approval with its card.
@@ -125,8 +126,9 @@ func (s *Service) SavePost(ctx context.Context, id ID, channel, ts string, shown
 	return unavailable(err)
 }
 
-// SaveShown stores which version the card shows; a lower one than stored changes nothing.
-func (s *Service) SaveShown(ctx context.Context, id ID, shown int64) error {
-	_, err := s.clicks.Exec(ctx, sqlSaveShown, id, shown)
+// SaveShown stores which version the card shows, where the stored one is still what was read before it was painted: a repaint that was
+// asked for meanwhile is not lost. A lower one than stored changes nothing.
+func (s *Service) SaveShown(ctx context.Context, id ID, read, shown int64) error {
+	_, err := s.clicks.Exec(ctx, sqlSaveShown, id, shown, read)
 	return unavailable(err)
 }

@@ -287,7 +287,7 @@ func (f *facts) reject(rq DecideRequest, vote *voteRow) judgement {
 	w := f.req.moves(Rejected, "decision.rejected", vote.by, rq.Surface)
 	w.before, w.vote, w.config, w.decided, w.message, w.settle = true, vote, f.revision, vote.by, rq.Reason, true
 	w.outbox = []string{OutboxCard}
-	w.detail = map[string]any{"digest": shortDigest(f.req.digest), "via": vote.authorised}
+	w.detail = map[string]any{"digest": shortDigest(f.req.digest), "via": vote.authorised, "reason": rq.Reason}
 	return judgement{swap: w}
 }
 

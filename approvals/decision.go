@@ -80,6 +80,7 @@ const (
 	DenyVerb          DenialKind = "verb"           // the rule or the state does not offer this decision
 	DenyEditInvalid   DenialKind = "edit_invalid"   // the edited arguments; Detail and Pointer say where
 	DenyEditUnchanged DenialKind = "edit_unchanged" // nothing was edited
+	DenyEditNoRule    DenialKind = "edit_no_rule"   // no rule covers the edited arguments
 	DenyPolicy        DenialKind = "policy"         // the current configuration no longer takes this decision
 	DenyReason        DenialKind = "reason_missing" // reject without a reason, respond without an answer
 )
@@ -88,7 +89,7 @@ const (
 var DenialKinds = []DenialKind{
 	DenyNotReviewer, DenyIneligible, DenyBlocked, DenyRequester, DenyEditor, DenyAlreadyVoted,
 	DenyVoteVoid, DenyDecided, DenyExpired, DenyChanged, DenyTampered, DenyNotYet,
-	DenyUncheckable, DenyVerb, DenyEditInvalid, DenyEditUnchanged, DenyPolicy, DenyReason,
+	DenyUncheckable, DenyVerb, DenyEditInvalid, DenyEditUnchanged, DenyEditNoRule, DenyPolicy, DenyReason,
 }
 
 // Denial is why, with what a person needs to go on. No argument value is in it.

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -39,6 +40,9 @@ func (s *Service) edit(f *facts, rq DecideRequest, vote *voteRow, args canon.Arg
 	}
 	in.Target = target
 	m, err := f.tenant.Match(in)
+	if errors.Is(err, rules.ErrNoRule) {
+		return deny(DenyEditNoRule, "no rule covers these arguments"), nil
+	}
 	if err != nil || m.Rule.Do != rules.Ask {
 		return deny(DenyPolicy, "no rule asks anybody about the edited call"), nil //nolint:nilerr // a refusal, not a failure
 	}
@@ -116,7 +120,7 @@ func (s *Service) child(f *facts, tool *rules.Tool, args canon.Arguments, target
 	if err := json.Unmarshal(parent.snapshot, &was); err != nil {
 		return nil, err
 	}
-	snapshot, err := takeSnapshot(tool, args, was.Reason)
+	snapshot, err := takeSnapshot(context.Background(), tool, args, was.Reason)
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,10 @@ func TestEditRefusals(t *testing.T) {
 			}
 		})
 	}
+	// No rule covers what would be proposed: it is said so, and not that nobody may approve it.
+	w.change("name: staging, when: 'tool == \"deploy_release\"'", "name: staging, when: 'false && tool == \"deploy_release\"'")
+	w.denied(v.ApprovalID, alice, Edit, DenyEditNoRule, with(`{"release":"2026.07.24","environment":"staging","token":"[redacted]"}`))
+	w.change()
 	// Nobody would be left: alice is the only one for scripts, and an editor does not approve.
 	w.change("when: 'tool == \"run_script\"', reviewers: {users: [U0ALICE]}, exclude: []", "when: 'tool == \"run_script\"', reviewers: {users: [U0ALICE]}, exclude: [editor]")
 	s := w.propose("run_script", script)

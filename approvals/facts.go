@@ -114,9 +114,10 @@ type facts struct {
 	members                  map[membership]bool
 	votes                    []Vote
 	blocked                  map[string]bool
-	stops                    map[string]bool // "tenant:", "agent:NAME", "tool:NAME"
-	keyLive                  bool            // the key that the request was made with is unrevoked and still covers the tool
-	callerLive, callerCovers bool            // the same of the key that calls now
+	blockedAt                map[string]time.Time // by want.blocks
+	stops                    map[string]bool      // "tenant:", "agent:NAME", "tool:NAME"
+	keyLive                  bool                 // the key that the request was made with is unrevoked and still covers the tool
+	callerLive, callerCovers bool                 // the same of the key that calls now
 	payload                  []byte
 	result                   []byte
 	blob                     *blobRow
@@ -131,6 +132,7 @@ type want struct {
 	payload bool
 	blob    bool
 	key     string // the key that calls
+	blocks  bool   // when those people were last blocked, also where the block is lifted
 	pool    bool   // the full members of the tenant's groups: who could decide an edited call
 }
 
@@ -181,6 +183,9 @@ func (s *Service) begin(ctx context.Context, c *pgx.Conn, id ID, w want) (*facts
 			}
 			return noRows(err)
 		})
+	}
+	if w.blocks {
+		b.Queue(sqlReadBlocks, id, people).Query(f.scanBlocks)
 	}
 	if w.pool {
 		f.pool = map[membership]person{}
@@ -330,7 +335,7 @@ func unavailable(err error) error {
 	var pg *pgconn.PgError
 	var no *Refusal
 	switch {
-	case errors.Is(err, ErrNoConfig) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrListChanged) || errors.As(err, &no):
+	case errors.Is(err, ErrNoConfig) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrListChanged) || errors.Is(err, ErrNotAdmin) || errors.As(err, &no):
 		return err
 	case errors.As(err, &pg):
 		switch pg.Code {

@@ -98,9 +98,18 @@ func (c *modelled) reconcile(by Actor, happened bool) error {
 	if c.status != Uncertain {
 		return ErrNotUncertain
 	}
-	if first := c.testified; c.kind().second && (first.By == "" || first.Happened != happened || first.By == by) {
-		c.testified = testimony{By: by, Happened: happened}
-		return ErrSecondPerson
+	if c.kind().second {
+		agreed := false
+		for other, said := range c.testified {
+			agreed = agreed || other != by && said == happened
+		}
+		if !agreed {
+			if c.testified == nil {
+				c.testified = map[Actor]bool{}
+			}
+			c.testified[by] = happened
+			return ErrSecondPerson
+		}
 	}
 	if happened {
 		c.ends(Completed, "")

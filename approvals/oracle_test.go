@@ -67,7 +67,7 @@ type modelled struct {
 	late      Reason // revoked while it ran: why it may not be tried again
 	byRule    bool
 	settled   bool
-	testified testimony // who said first what happened, where two must
+	testified map[Actor]bool // who said last that it happened, where two must
 	op        *operation
 }
 

@@ -30,7 +30,7 @@ func prepare(ctx context.Context, tenant *rules.Tenant, d *draft) []prepared {
 		if ctx.Err() != nil { // nobody waits for it any more
 			break
 		}
-		out[i] = prepareCall(tenant, d, i)
+		out[i] = prepareCall(ctx, tenant, d, i)
 	}
 	return out
 }
@@ -64,7 +64,7 @@ func admitted(tenant *rules.Tenant, d *draft) *Refusal {
 	return nil
 }
 
-func prepareCall(tenant *rules.Tenant, d *draft, i int) (p prepared) {
+func prepareCall(ctx context.Context, tenant *rules.Tenant, d *draft, i int) (p prepared) {
 	c := &d.calls[i]
 	no := func(r *Refusal, pointer string) prepared {
 		r.Pointer = fmt.Sprintf("/calls/%d%s", i, pointer)
@@ -99,7 +99,7 @@ func prepareCall(tenant *rules.Tenant, d *draft, i int) (p prepared) {
 		}
 		p.target = target
 	}
-	snapshot, err := takeSnapshot(tool, c.args, c.in.Reason)
+	snapshot, err := takeSnapshot(ctx, tool, c.args, c.in.Reason)
 	if err != nil {
 		return no(refuse(CodeInvalidRequest, "the arguments cannot be shown"), "/arguments")
 	}

@@ -2,6 +2,8 @@ package approvals
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,7 +25,7 @@ type Present struct {
 var sqlReadSealed = statement(`SELECT approval_id, arguments FROM approval_payload WHERE approval_id = ANY ($1)`)
 
 // present tells of a tenant's approvals how they stand under the active configuration. Only those of another revision are looked into,
-// one at a time; an approval whose arguments or people cannot be read is not Known.
+// one at a time, and for presentFor in all; an approval whose arguments or people cannot be read is not Known.
 func (s *Service) present(ctx context.Context, tenant string, rows []*requestRow) (map[ID]*Present, error) {
 	out := map[ID]*Present{}
 	if len(rows) == 0 {
@@ -36,7 +38,7 @@ func (s *Service) present(ctx context.Context, tenant string, rows []*requestRow
 	moved := map[ID]*requestRow{}
 	var ids []ID
 	for _, r := range rows {
-		out[r.id] = s.standing(f, r, nil)
+		out[r.id], _ = s.standing(f, r, nil) // opens nothing
 		if f.revision != r.configRevision && r.unreadable == "" && s.sealer != nil {
 			moved[r.id], ids = r, append(ids, r.id)
 		}
@@ -48,17 +50,46 @@ func (s *Service) present(ctx context.Context, tenant string, rows []*requestRow
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	defer sealed.Close()
-	for sealed.Next() {
-		var id ID
-		var arguments []byte
-		if err := sealed.Scan(&id, &arguments); err != nil {
-			return nil, unavailable(err)
-		}
-		out[id] = s.standing(f, moved[id], arguments)
+	type column struct {
+		ID        ID
+		Arguments []byte
 	}
-	return out, unavailable(sealed.Err())
+	columns, err := pgx.CollectRows(sealed, pgx.RowToStructByPos[column]) // unsealing may wait for a KMS: not with a connection in hand
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, presentFor)
+	defer cancel()
+	type found struct {
+		id  ID
+		now *Present
+	}
+	each := make(chan found, len(columns))
+	go func() { // one that waits for a KMS keeps nobody waiting for it
+		defer close(each)
+		for _, c := range columns {
+			now, err := s.standing(f, moved[c.ID], c.Arguments)
+			if ctx.Err() != nil || errors.Is(err, ErrUnavailable) { // the next ones would wait for the same outage
+				return
+			}
+			each <- found{c.ID, now}
+		}
+	}()
+	for {
+		select {
+		case one, more := <-each:
+			if !more {
+				return out, nil
+			}
+			out[one.id] = one.now
+		case <-ctx.Done():
+			return out, nil
+		}
+	}
 }
+
+// presentFor bounds how long whoever looks waits for what is present; the rest of a list is not Known.
+const presentFor = time.Second
 
 func requesters(rows []*requestRow) []string {
 	out := []string{}
@@ -71,8 +102,8 @@ func requesters(rows []*requestRow) []string {
 }
 
 // standing is present for one approval, by ruleOver as Decide does it. The sealed bytes are held against the row's digest of the
-// arguments alone: lists have no whole snapshot.
-func (s *Service) standing(f *facts, r *requestRow, sealed []byte) *Present {
+// arguments alone: lists have no whole snapshot. With an error it is not Known.
+func (s *Service) standing(f *facts, r *requestRow, sealed []byte) (*Present, error) {
 	own := *f
 	own.req = r
 	f = &own
@@ -81,14 +112,14 @@ func (s *Service) standing(f *facts, r *requestRow, sealed []byte) *Present {
 		ExcludeRequester: r.scope.ExcludeRequester, ExcludeEditor: r.scope.ExcludeEditor,
 	}
 	if f.revision != r.configRevision && r.unreadable == "" && (sealed == nil || len(f.unread(r.requester, decideAge)) > 0) {
-		return out
+		return out, nil
 	}
 	rule, _, err := s.ruleOver(f, func() (canon.Arguments, bool, error) {
 		_, args, err := s.openArguments(r.tenant, r.id, sealed)
 		return args, args.Digest == r.argumentsDigest, err
 	})
 	if err != nil {
-		return out
+		return out, err
 	}
 	out.Known, out.Rule, out.Quorum = true, "", f.quorum(rule)
 	who := f.reviewers(rule)
@@ -97,7 +128,7 @@ func (s *Service) standing(f *facts, r *requestRow, sealed []byte) *Present {
 		out.Rule = rule.Name
 		out.ExcludeRequester, out.ExcludeEditor = out.ExcludeRequester || rule.ExcludeRequester, out.ExcludeEditor || rule.ExcludeEditor
 	}
-	return out
+	return out, nil
 }
 
 // stands puts what is present into the views of rows. What cannot be found out leaves them as they were made: nobody is kept from looking.

@@ -56,7 +56,14 @@ func (s *Service) PullResume(ctx context.Context, key Key, runID string, wait ti
 		select {
 		case <-ctx.Done():
 			return nil, 0, false, ctx.Err()
-		case <-over:
+		case <-over: // the wait may have outlasted the key
+			live := false
+			if err := noRows(s.intake.QueryRow(ctx, sqlKeyLive, key.ID).Scan(&live)); err != nil {
+				return nil, 0, false, unavailable(err)
+			}
+			if !live {
+				return nil, 0, false, revokedKey()
+			}
 			return nil, 0, false, nil
 		case <-tick.C:
 		}

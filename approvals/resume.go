@@ -62,9 +62,10 @@ var (
 	sqlReadMessage = statement(`SELECT sealed FROM resume_message WHERE pause_id = $1`)
 	sqlKeepMessage = statement(`INSERT INTO resume_message (pause_id, kind, sealed) VALUES ($1, $2, $3) ON CONFLICT (pause_id) DO NOTHING`)
 	// The agent fetches it: looked at again when the time for that is over, and then given up like on a deaf one. It can still be
-	// fetched after that.
-	sqlParkResume = statement(`UPDATE run_pause SET sending_until = NULL, dead_at = CASE WHEN told_at IS NULL AND clock_timestamp() >= trying_since + $2::interval THEN clock_timestamp() END,
-			next_try_at = CASE WHEN clock_timestamp() < trying_since + $2::interval THEN trying_since + $2::interval END
+	// fetched after that. Without trying_since it was asked for anew meanwhile, and that effort is left as it is.
+	sqlParkResume = statement(`UPDATE run_pause SET sending_until = NULL,
+			dead_at = CASE WHEN trying_since IS NULL THEN dead_at WHEN told_at IS NULL AND clock_timestamp() >= trying_since + $2::interval THEN clock_timestamp() END,
+			next_try_at = CASE WHEN trying_since IS NULL THEN next_try_at WHEN clock_timestamp() < trying_since + $2::interval THEN trying_since + $2::interval END
 		WHERE pause_id = $1 AND superseded_at IS NULL AND stopped_at IS NULL AND (told_at IS NULL OR again_at IS NOT NULL) RETURNING dead_at IS NOT NULL`)
 	sqlToldPause = statement(`UPDATE run_pause SET told_at = coalesce(told_at, clock_timestamp()), told_revision = coalesce(nullif($2, ''), told_revision), next_try_at = NULL, again_at = NULL, dead_at = NULL, sending_until = NULL
 		WHERE pause_id = $1 RETURNING tenant_id`)

@@ -3,6 +3,9 @@ package approvals
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -65,6 +68,11 @@ func (s *Service) Revoke(ctx context.Context, rq RevokeRequest) ([]View, error) 
 			return []View{v}, err
 		}
 	}
+	if len(ids) == 0 {
+		if err := s.known(ctx, rq.Tenant, rq.Select); err != nil {
+			return nil, err
+		}
+	}
 	var out []View
 	for _, id := range ids {
 		v, err := s.revokeOne(ctx, id, rq.By, rq.Surface, ReasonRevokedByAdmin, rq.Reason)
@@ -74,6 +82,21 @@ func (s *Service) Revoke(ctx context.Context, rq RevokeRequest) ([]View, error) 
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// known refuses an agent or a tool of which nothing is open and which the configuration doesn't have: it is a typing error, and must not
+// look like a revocation that met nothing. What is gone from the configuration can still be revoked while something of it is open.
+func (s *Service) known(ctx context.Context, tenant string, sel Selector) error {
+	t, _, err := s.activeTenant(ctx, s.clicks, tenant, true)
+	switch {
+	case err != nil:
+		return err
+	case sel.Agent != "" && t.Agents[sel.Agent] == nil:
+		return refuse(CodeInvalidRequest, "there is no agent %q in the configuration; it has %s", sel.Agent, strings.Join(slices.Sorted(maps.Keys(t.Agents)), ", "))
+	case sel.Tool != "" && t.Tools[sel.Tool] == nil:
+		return refuse(CodeInvalidRequest, "there is no tool %q in the configuration; it has %s", sel.Tool, strings.Join(slices.Sorted(maps.Keys(t.Tools)), ", "))
+	}
+	return nil
 }
 
 func (s *Service) selected(ctx context.Context, tenant string, sel Selector) ([]ID, error) {

@@ -48,7 +48,7 @@ type Service struct {
 	teams    recall[string, string]             // Slack team → tenant, the same kind of hint
 	keys     keyCache
 	rates    limiters
-	turns    turns
+	turns    *turns
 	round    round
 	refusals coalescing
 }

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -16,7 +17,7 @@ const maxReason = 4000
 
 // takeSnapshot makes what the reviewer sees. Everything is shown but what the tool's `redact` names and what looks like a
 // credential; numbers keep the text that was sent. The bytes are kept as they are and are part of the digest.
-func takeSnapshot(tool *rules.Tool, args canon.Arguments, reason string) ([]byte, error) {
+func takeSnapshot(ctx context.Context, tool *rules.Tool, args canon.Arguments, reason string) ([]byte, error) {
 	s := Snapshot{Reason: cut(secret.Mask(reason), maxReason)}
 	if !args.Readable() {
 		s.Title = tool.Name
@@ -27,7 +28,7 @@ func takeSnapshot(tool *rules.Tool, args canon.Arguments, reason string) ([]byte
 		}
 		return marshal(s)
 	}
-	shown, hidden, err := redact(tool, args.Raw)
+	shown, hidden, err := redact(ctx, tool, args.Raw)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func takeSnapshot(tool *rules.Tool, args canon.Arguments, reason string) ([]byte
 }
 
 // redact gives the arguments as they may be shown, and the pointers of what is hidden in them.
-func redact(tool *rules.Tool, raw []byte) (map[string]any, []string, error) {
+func redact(ctx context.Context, tool *rules.Tool, raw []byte) (map[string]any, []string, error) {
 	numbers, err := canon.Numbers(raw)
 	if err != nil {
 		return nil, nil, err
@@ -64,7 +65,7 @@ func redact(tool *rules.Tool, raw []byte) (map[string]any, []string, error) {
 			return nil, nil, err
 		}
 	}
-	for found := range secret.Walk(doc, secret.Options{Unpack: true}) {
+	for found := range secret.Walk(doc, secret.Options{Unpack: true, Stop: func() bool { return ctx.Err() != nil }}) {
 		pointer := found.At
 		if pointer == "" {
 			pointer = found.Pointer
@@ -72,6 +73,9 @@ func redact(tool *rules.Tool, raw []byte) (map[string]any, []string, error) {
 		if err := hide(pointer); err != nil {
 			return nil, nil, err
 		}
+	}
+	if ctx.Err() != nil { // the search may be cut short: nothing of it may be shown
+		return nil, nil, ctx.Err()
 	}
 	out, ok := doc.(map[string]any)
 	if !ok { // a credential as a member's name of the outermost object

@@ -147,11 +147,16 @@ func TestAdmin(t *testing.T) {
 	if _, err := w.s.Admin(w.ctx, "acme", Reviewer{root, "T0ELSE"}); !isErr(err, ErrNotAdmin) {
 		t.Error("of another workspace")
 	}
-	w.must(w.block(root))
-	if _, err := w.s.Admin(w.ctx, "acme", Reviewer{root, team}); !isErr(err, ErrNotAdmin) {
-		t.Error("blocked")
+	if err := w.block(root); err == nil {
+		t.Error("an admin locked themselves out from Slack")
 	}
-	w.unblock(root)
+	for _, on := range []bool{true, false} {
+		_, err := w.s.Block(w.ctx, BlockRequest{Tenant: "acme", By: SlackActor(second), Surface: SurfaceCommand, UserID: root, Reason: "away", Blocked: on})
+		w.must(err)
+		if _, err := w.s.Admin(w.ctx, "acme", Reviewer{root, team}); isErr(err, ErrNotAdmin) != on {
+			t.Errorf("blocked %v: %v", on, err)
+		}
+	}
 	w.age(decideAge + 1)
 	// I4: what the mirror can't tell has no effect, and is not told as "you are none"; whoever is named nowhere needs no look-up.
 	for user, want := range map[string]error{root: ErrUncheckable, second: ErrUncheckable} {

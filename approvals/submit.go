@@ -68,13 +68,13 @@ func (s *Service) submit(ctx context.Context, key Key, in Intake) (Pause, error)
 	}
 	var d *draft
 	weight := in.weight()
-	if turn := s.turns.do(ctx, weight, func() { d, err = s.read(tenant, key, &in) }); turn != nil || err != nil {
+	if turn := s.turns.do(ctx, key.ID, weight, func() { d, err = s.read(ctx, tenant, key, &in) }); turn != nil || err != nil {
 		return Pause{}, errors.Join(turn, err)
 	}
 	refreshes := 0 // the requester, the requester's groups and the reviewers' may each be unread
 	for try := 0; ; try++ {
 		var plan []prepared
-		if err := s.turns.do(ctx, weight, func() { plan = prepare(ctx, tenant, d) }); err != nil {
+		if err := s.turns.do(ctx, key.ID, weight, func() { plan = prepare(ctx, tenant, d) }); err != nil {
 			return Pause{}, err
 		}
 		if ctx.Err() != nil { // the plan may be cut short
@@ -137,7 +137,7 @@ func (e *staleDirectory) Error() string { return e.refusal.Error() }
 
 // read does what needs no configuration beyond the limits: it reads the calls from the state, holds them against those given,
 // passes the arguments through the gate and seals the state.
-func (s *Service) read(tenant *rules.Tenant, key Key, in *Intake) (*draft, error) {
+func (s *Service) read(ctx context.Context, tenant *rules.Tenant, key Key, in *Intake) (*draft, error) {
 	if int64(len(in.State)) > tenant.Limits.StateBytes {
 		return nil, refuse(CodeStateTooLarge, "the state has %d bytes; limits.state_bytes is %d", len(in.State), tenant.Limits.StateBytes)
 	}
@@ -148,7 +148,10 @@ func (s *Service) read(tenant *rules.Tenant, key Key, in *Intake) (*draft, error
 	for i, c := range in.Calls {
 		given[i] = runstate.Call{ToolCallID: c.ToolCallID, Tool: c.Tool, Arguments: string(c.Arguments), AgentPath: c.AgentPath, CallPath: c.CallPath}
 	}
-	reading, err := runstate.Read(in.Format, in.State, given...)
+	reading, err := runstate.ReadUntil(func() bool { return ctx.Err() != nil }, in.Format, in.State, given...)
+	if ctx.Err() != nil { // nobody waits for it any more, and the search may be cut short
+		return nil, unavailable(ctx.Err())
+	}
 	if err != nil {
 		if deserializeFailure(err) {
 			s.metrics.StateFailure()

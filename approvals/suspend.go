@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -159,14 +160,14 @@ var (
 	sqlBlock = statement(`INSERT INTO blocked_user (tenant_id, user_id, reason, by) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (tenant_id, user_id) DO UPDATE SET active = true, reason = excluded.reason, by = excluded.by, at = clock_timestamp()`)
 	// Keeps the time of the block: votes from before it stay void.
-	sqlUnblock = statement(`UPDATE blocked_user SET active = false, reason = $3, by = $4 WHERE tenant_id = $1 AND user_id = $2`)
+	sqlUnblock = statement(`UPDATE blocked_user SET active = false, reason = $3, by = $4 WHERE tenant_id = $1 AND user_id = $2 AND active`)
 	// Cards that show a vote which has just become void: taken for unpainted, and promised to be painted anew.
 	sqlRepaintVoted = statement(`WITH touched AS (
 		SELECT r.approval_id, r.card_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
 			JOIN approval_decision d ON d.approval_id = r.approval_id AND d.reviewer = 'slack:' || $2::text
 		WHERE o.tenant_id = $1 AND r.status = 'pending'
 	), unpainted AS (
-		UPDATE card c SET shown_version = 0 FROM touched t WHERE c.card_id = t.card_id AND c.message_ts IS NOT NULL
+		UPDATE card c SET shown_version = least(c.shown_version, 0) - 1 FROM touched t WHERE c.card_id = t.card_id -- each ask is a lower number: see SaveShown
 	)
 	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT gen_random_uuid(), 'card', t.approval_id FROM touched t RETURNING outbox_id, subject_id`)
 	// What the person's word still carries: votes on what waits or is approved, and calls that they are behind.
@@ -178,13 +179,16 @@ var (
 
 // Block commits the block first (no decision or claim can pass it any more), then revokes what the person asked for and what was
 // approved with their vote. Votes on what still waits stay as rows and do not count, also when the block is lifted; their cards are
-// painted anew. It returns what it revoked. Somebody who is not mirrored is blocked all the same (Mirrored tells).
+// painted anew, and the trail tells of each (vote.voided). Nobody blocks themselves from Slack. It returns what it revoked. Somebody who is not mirrored is blocked all the same (Mirrored tells).
 func (s *Service) Block(ctx context.Context, rq BlockRequest) ([]View, error) {
 	if err := personID(rq.UserID); err != nil {
 		return nil, err
 	}
 	if rq.Reason = said(rq.Reason); rq.Reason == "" {
 		return nil, refuse(CodeInvalidRequest, "say why: the reason is audited")
+	}
+	if rq.Blocked && slackUser(string(rq.By)) == rq.UserID { // the last admin would leave nobody who can lift it
+		return nil, refuse(CodeInvalidRequest, "nobody blocks themselves from Slack; use `holdpoint block` from a shell")
 	}
 	kind := "person.blocked"
 	if !rq.Blocked {
@@ -193,7 +197,13 @@ func (s *Service) Block(ctx context.Context, rq BlockRequest) ([]View, error) {
 	var cards []OutboxItem
 	err := s.administer(ctx, rq.Tenant, rq.By, rq.Surface, kind, map[string]any{"user": rq.UserID, "reason": rq.Reason}, func(ctx context.Context, tx pgx.Tx) error {
 		if !rq.Blocked {
-			_, err := tx.Exec(ctx, sqlUnblock, rq.Tenant, rq.UserID, rq.Reason, string(rq.By))
+			lifted, err := tx.Exec(ctx, sqlUnblock, rq.Tenant, rq.UserID, rq.Reason, string(rq.By))
+			if err == nil && lifted.RowsAffected() == 0 {
+				return refuse(CodeConflict, "%s is not blocked", rq.UserID)
+			}
+			return err
+		}
+		if err := rq.void(ctx, tx); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, sqlBlock, rq.Tenant, rq.UserID, rq.Reason, string(rq.By)); err != nil {
@@ -233,7 +243,9 @@ func (s *Service) Block(ctx context.Context, rq BlockRequest) ([]View, error) {
 			if f.req.status != Pending && f.req.status != Approved {
 				return nil, nil
 			}
-			return f.revoke(rq.By, rq.Surface, why, ""), nil
+			w := f.revoke(rq.By, rq.Surface, why, "")
+			w.detail = map[string]any{"reason": why, "words": rq.Reason} // for people: the model is not told why somebody was blocked
+			return w, nil
 		})
 		if err != nil {
 			return out, err
@@ -243,6 +255,34 @@ func (s *Service) Block(ctx context.Context, rq BlockRequest) ([]View, error) {
 		}
 	}
 	return out, nil
+}
+
+// Approvals that wait or are approved with a vote of $2 which counts until now.
+var sqlCountingVotes = statement(`SELECT r.approval_id, r.pause_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
+		JOIN approval_decision d ON d.approval_id = r.approval_id AND d.reviewer = 'slack:' || $2::text AND d.decision = 'approve'
+	WHERE o.tenant_id = $1 AND r.status IN ('pending', 'approved') AND NOT ` + voidVote + ` ORDER BY r.approval_id`)
+
+// void tells the trail of each vote that a block is about to void, under the lock that every vote waits for.
+func (rq BlockRequest) void(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, sqlCountingVotes, rq.Tenant, rq.UserID)
+	if err != nil {
+		return err
+	}
+	type vote struct {
+		ID    ID
+		Pause uuid.UUID
+	}
+	votes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[vote])
+	if err != nil {
+		return err
+	}
+	for _, v := range votes {
+		detail := map[string]any{"reviewer": SlackActor(rq.UserID), "user": rq.UserID, "reason": rq.Reason}
+		if err := audit(ctx, tx, rq.Tenant, v.ID, v.Pause, "vote.voided", rq.By, rq.Surface, detail); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var sqlMirrored = statement(`SELECT EXISTS (SELECT 1 FROM slack_user WHERE tenant_id = $1 AND user_id = $2)`)

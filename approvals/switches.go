@@ -52,11 +52,11 @@ func (s *Service) Switches(ctx context.Context, tenant string) ([]Switch, error)
 	return list, unavailable(err)
 }
 
-// The cards of what waits for people under a switch are taken for unpainted and rung for. A card that is being painted at this moment
-// may miss it: what it says is for people's eyes, and what starts is decided by the claim.
+// The cards of what waits for people under a switch are taken for unpainted and rung for: each ask is a lower number, so
+// that a paint of before it does not pass for one of after it (SaveShown).
 var sqlRepaintUnder = statement(`WITH stale AS (
-	UPDATE card c SET shown_version = 0 FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
-	WHERE o.tenant_id = $1 AND r.status = 'pending' AND c.card_id = r.card_id AND c.message_ts IS NOT NULL
+	UPDATE card c SET shown_version = least(c.shown_version, 0) - 1 FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
+	WHERE o.tenant_id = $1 AND r.status = 'pending' AND c.card_id = r.card_id
 		AND ($2 = 'tenant' OR $2 = 'agent' AND r.agent = $3 OR $2 = 'tool' AND r.tool_name = $3)
 	RETURNING r.approval_id
 ), rung AS (

@@ -36,7 +36,7 @@ func TestSwitches(t *testing.T) {
 		t.Error("a switch covers the wrong requests")
 	}
 	ids, err := w.s.RepaintUnder(w.ctx, "acme", "tool", "send_mail")
-	if err != nil || !slices.Equal(ids, []ID{mail.ApprovalID}) || shown(mail) != 0 || shown(deploy) != deploy.Version {
+	if err != nil || !slices.Equal(ids, []ID{mail.ApprovalID}) || shown(mail) >= 0 || shown(deploy) != deploy.Version {
 		t.Fatalf("repaints %v, %v; shown %d and %d", ids, err, shown(mail), shown(deploy))
 	}
 	if ids, err = w.s.RepaintUnder(w.ctx, "acme", "tenant", ""); err != nil || len(ids) != 2 {
@@ -48,5 +48,51 @@ func TestSwitches(t *testing.T) {
 	throw("tenant", "", false)
 	if list, err = w.s.Switches(w.ctx, "acme"); err != nil || len(list) != 1 || list[0].Scope != "tool" {
 		t.Fatalf("%+v %v", list, err)
+	}
+}
+
+// A repaint that is asked for while a card is being posted or painted is not lost: the picture is from before it.
+func TestARepaintAskedForMeanwhileIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defer w.check()
+	id := w.propose("issue_refund", bigRefund).ApprovalID
+	w.decide(id, dave, Approve)
+	facts := func() CardFacts {
+		t.Helper()
+		f, err := w.s.CardFacts(w.ctx, id)
+		w.must(err)
+		return f
+	}
+	asks := map[string]func(){
+		"a block": func() { w.must(w.block(dave)) },
+		"a switch": func() {
+			_, err := w.s.RepaintUnder(w.ctx, "acme", "tenant", "")
+			w.must(err)
+		},
+	}
+	for _, what := range []string{"a block", "a switch"} {
+		w.exec(`UPDATE card SET message_ts = NULL, shown_version = 0`)
+		f := facts()
+		asks[what]()
+		w.must(w.s.SavePost(w.ctx, id, f.Card.Channel, "1753350000.000100", f.Version, false, ""))
+		if f = facts(); f.Card.ShownVersion >= f.Version {
+			t.Errorf("%s during the post is lost", what)
+		}
+		for _, before := range []string{"a shown card", "one that is to be painted already"} {
+			f = facts()
+			asks[what]()
+			w.must(w.s.SaveShown(w.ctx, id, f.Card.ShownVersion, f.Version))
+			if f = facts(); f.Card.ShownVersion >= f.Version {
+				t.Errorf("%s during a paint of %s is lost", what, before)
+			}
+			if before == "a shown card" {
+				asks[what]()
+			}
+		}
+		w.shown(id)
+		if f = facts(); f.Card.ShownVersion != f.Version {
+			t.Errorf("after %s it is never shown: %d of %d", what, f.Card.ShownVersion, f.Version)
+		}
 	}
 }

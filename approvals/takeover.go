@@ -155,7 +155,7 @@ func (s *Service) lookAgain(f *facts, who claimant) (step, error) {
 	out.due = f.nextLook()
 	out.claim = Claim{
 		LookupFirst: true, Lease: Lease{ID: r.id, Tenant: r.tenant, Token: l.token, Epoch: l.epoch}, LeaseExpiresAt: out.due, Tenant: f.tenant, Tool: tool,
-		OperationKey: r.operationKey, Arguments: args, TargetVersion: r.targetVersion, Attempt: l.attempts, Deadline: r.expiresAt,
+		OperationKey: r.operationKey, RunID: r.runID, ToolCallID: r.toolCallID, Arguments: args, TargetVersion: r.targetVersion, Attempt: l.attempts, Deadline: r.expiresAt,
 	}
 	return out, nil
 }

@@ -30,7 +30,7 @@ import (
 var sqlSwap = statement(`
 WITH led AS (
 	UPDATE idempotency_ledger l SET state = $6::text, lease_expires_at = $7, next_try_at = $8, maybe_effect = $9, error = $10,
-		first_sent_at = coalesce(l.first_sent_at, CASE WHEN $6::text = 'executing' THEN clock_timestamp() END)
+		first_sent_at = CASE WHEN $6::text <> 'failed_retryable' OR $9 THEN coalesce(l.first_sent_at, CASE WHEN $6::text = 'executing' THEN clock_timestamp() END) END -- none that may have arrived: no retention to count
 	WHERE $5::uuid IS NOT NULL AND l.token = $5 AND l.epoch = $11 AND l.state = ANY ($12::text[])
 		AND l.lineage_id = (SELECT q.lineage_id FROM approval_request q WHERE q.approval_id = $1 AND q.status = ANY ($2::text[]) AND ($4::bigint IS NULL OR q.version = $4))
 	RETURNING l.lineage_id

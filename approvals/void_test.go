@@ -15,7 +15,7 @@ func TestABlockVoidsVotesForGood(t *testing.T) {
 	v := w.propose("issue_refund", bigRefund)
 	w.decide(v.ApprovalID, dave, Approve)
 	w.post(v.ApprovalID)
-	w.must(w.s.SaveShown(w.ctx, v.ApprovalID, w.row(v.ApprovalID).Version))
+	w.shown(v.ApprovalID)
 	w.drain()
 	w.must(w.block(dave))
 	f, err := w.s.CardFacts(w.ctx, v.ApprovalID)

@@ -120,7 +120,7 @@ func TestEverybodyAtEveryAct(t *testing.T) {
 		{"pause", fresh, as(suspend(true)), Pending},
 		{"unpause", fresh, as(suspend(false)), Pending},
 		{"block", fresh, as(blocks(true)), Pending},
-		{"unblock", fresh, as(blocks(false)), Pending},
+		{"unblock", func() ID { w.must(blocks(true)(SlackActor(root), ID{})); return fresh() }, as(blocks(false)), Pending},
 	} {
 		id := c.fresh()
 		for _, user := range everybody {

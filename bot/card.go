@@ -29,7 +29,7 @@ func cardOfView(v approvals.View) templates.Card {
 	c := templates.Card{
 		ApprovalID: v.ApprovalID.String(), ShortDigest: v.ShortDigest(),
 		Tool: v.Tool, ToolKind: v.Kind, Executor: v.Executor, Target: v.Target, TargetVersion: v.TargetVersion,
-		AgentPath: v.AgentPath, Requester: v.Requester, AppVersion: v.AppStateVersion, Unreadable: v.Unreadable,
+		Agent: v.Agent, AgentPath: v.AgentPath, Requester: v.Requester, AppVersion: v.AppStateVersion, Unreadable: v.Unreadable,
 		Rule: v.Rule, RuleRevision: v.ConfigRevision, Risk: v.Scope.Risk,
 		Status: string(v.Status), Held: string(v.Held), HeldSince: at(v.HeldSince),
 		Quorum: v.Needs(), Editors: v.Editors, DecideBy: v.DecideBy,

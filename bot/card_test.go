@@ -50,7 +50,7 @@ func TestEveryFieldReachesTheCard(t *testing.T) {
 	c := CardOf(f)
 	want := templates.Card{
 		ApprovalID: f.ApprovalID.String(), ShortDigest: "77ab77ab77ab", ParentID: parent.String(), ChildID: child.String(), EditDiff: "-a\n+b\n",
-		Tool: "deploy_release", ToolKind: "effect", Executor: "http", Title: "T", Target: "service/checkout@production",
+		Agent: "release-agent", Tool: "deploy_release", ToolKind: "effect", Executor: "http", Title: "T", Target: "service/checkout@production",
 		Requester: "slack:U0BOB", AppVersion: "release-agent/v1", Reason: "why", Arguments: []byte(`{"n":5.00}`), Redacted: []string{"/token"},
 		Links: []templates.Link{{Text: "Diff", URL: "https://x.example/"}}, Rule: "production-deploys", RuleRevision: 3,
 		Status: "approved", Held: "paused", HeldSince: *at(1), Quorum: 1, Votes: 1, VotesBy: []string{"slack:U0ALICE"},

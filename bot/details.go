@@ -30,16 +30,9 @@ func DetailsOf(f approvals.CardFacts, e approvals.Explanation, page int, metadat
 		d.Excluded = append(d.Excluded, "whoever edited it")
 	}
 	for _, v := range f.Votes {
-		d.Votes = append(d.Votes, templates.Vote{By: v.By, Decision: decisionOf(v), At: v.At})
+		d.Votes = append(d.Votes, templates.Vote{By: v.By, Decision: v.Decision, At: v.At, Void: v.Void})
 	}
 	return d
-}
-
-func decisionOf(v approvals.Vote) string {
-	if v.Void {
-		return v.Decision + " (void: blocked since)"
-	}
-	return v.Decision
 }
 
 // ruleNow says how the present rule differs from the one that the request was made with, while that still matters.

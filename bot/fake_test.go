@@ -78,11 +78,12 @@ func (s *store) SavePost(_ context.Context, id approvals.ID, channel, ts string,
 	return nil
 }
 
-func (s *store) SaveShown(_ context.Context, id approvals.ID, shown int64) error {
+func (s *store) SaveShown(_ context.Context, id approvals.ID, read, shown int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.rows[id]
-	f.Card.ShownVersion = max(f.Card.ShownVersion, shown)
+	if f := s.rows[id]; f.Card.ShownVersion == read {
+		f.Card.ShownVersion = max(read, shown)
+	}
 	return nil
 }
 

@@ -21,8 +21,8 @@ type CardStore interface {
 	StartPost(ctx context.Context, id approvals.ID) error
 	// SavePost stores where the card is and which version it shows (0: unknown). failure is why only a plain card could be posted.
 	SavePost(ctx context.Context, id approvals.ID, channel, ts string, shown int64, plain bool, failure string) error
-	// SaveShown stores which version the card shows; a lower one than stored changes nothing.
-	SaveShown(ctx context.Context, id approvals.ID, shown int64) error
+	// SaveShown stores which version the card shows, if the stored one is still the one read; a lower one than stored changes nothing.
+	SaveShown(ctx context.Context, id approvals.ID, read, shown int64) error
 }
 
 // Locker makes runs for one card serial. The default is in this process; give one over all processes (an advisory lock)
@@ -244,7 +244,7 @@ func (s *Syncer) paint(ctx context.Context, f approvals.CardFacts, via string) (
 }
 
 func (s *Syncer) shown(ctx context.Context, f approvals.CardFacts) error {
-	if err := s.store.SaveShown(ctx, f.ApprovalID, f.Version); err != nil {
+	if err := s.store.SaveShown(ctx, f.ApprovalID, f.Card.ShownVersion, f.Version); err != nil {
 		return fmt.Errorf("save the card of %s: %w", f.ApprovalID, err)
 	}
 	return nil

@@ -290,7 +290,7 @@ func TestRepaintHealsAZombie(t *testing.T) {
 	s := w.syncer(SyncOptions{})
 	must(t, s.Sync(t.Context(), id))
 	w.store.change(id, approve("U0ALICE"))
-	must(t, w.store.SaveShown(t.Context(), id, 2)) // the row believes that it is shown
+	must(t, w.store.SaveShown(t.Context(), id, 1, 2)) // the row believes that it is shown
 	must(t, s.Sync(t.Context(), id))
 	if !hasButton(w.one(t), templates.ActionApprove) {
 		t.Fatal("the test's premise is wrong")
@@ -298,6 +298,40 @@ func TestRepaintHealsAZombie(t *testing.T) {
 	must(t, s.Repaint(t.Context(), id))
 	if hasButton(w.one(t), templates.ActionApprove) {
 		t.Error("the zombie lives")
+	}
+}
+
+// A repaint that is asked for while the card is being painted is done by the same run.
+type askedMeanwhile struct {
+	*store
+	ask func()
+}
+
+func (s askedMeanwhile) SaveShown(ctx context.Context, id approvals.ID, read, shown int64) error {
+	s.ask()
+	return s.store.SaveShown(ctx, id, read, shown)
+}
+
+func TestRepaintAskedForDuringAPaint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.request()
+	must(t, w.syncer(SyncOptions{}).Sync(t.Context(), id))
+	w.store.change(id, approve("U0ALICE"))
+	var once sync.Once
+	s := NewSyncer(askedMeanwhile{w.store, func() {
+		once.Do(func() {
+			w.store.mu.Lock()
+			defer w.store.mu.Unlock()
+			w.store.rows[id].Card.ShownVersion = -1
+		})
+	}}, w.client, SyncOptions{})
+	must(t, s.Sync(t.Context(), id))
+	if n := w.Calls("chat.update"); n != 2 {
+		t.Errorf("%d paints", n)
+	}
+	if f := w.store.card(id); f.Card.ShownVersion != f.Version {
+		t.Errorf("shown %d of %d", f.Card.ShownVersion, f.Version)
 	}
 }
 

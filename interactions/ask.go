@@ -1,6 +1,7 @@
 package interactions
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/holdpoint/holdpoint/approvals"
@@ -16,13 +17,16 @@ type ask struct {
 	name     string
 	user     string // block, unblock
 	noID     string // what was given for an id
+	word     string // the word that was not understood, "" where one is missing
+	wanted   string // what is missing, or was expected in its place
 	happened bool   // reconcile
 	reason   string // or evidence
 }
 
 // usageError says how a command goes on. hint names the word that was probably meant, unknown the one that is no command and like
-// none, noID the one that stands where an approval's id belongs.
-type usageError struct{ usage, hint, unknown, noID string }
+// none, noID the one that stands where an approval's id belongs. word is what was not understood, and wanted what belongs there; without a
+// word, wanted is missing.
+type usageError struct{ usage, hint, unknown, noID, word, wanted string }
 
 // line is what the person is told.
 func (e *usageError) line() templates.Line {
@@ -34,7 +38,11 @@ func (e *usageError) line() templates.Line {
 	case e.noID != "":
 		return templates.Refusal(templates.RefuseNoID, templates.Facts{Detail: e.noID})
 	}
-	return templates.Refusal(templates.RefuseUsage, templates.Facts{Detail: e.usage})
+	on := templates.Join(templates.Words(". The whole command: "), templates.Value(e.usage), templates.Words("."))
+	if e.word != "" {
+		return templates.Join(templates.Value(e.word), templates.Words(" is not understood here: expected "+e.wanted), on)
+	}
+	return templates.Join(templates.Words("Something is missing: "+e.wanted), on)
 }
 
 // verbs are the commands with their usage, those of the help.
@@ -72,32 +80,48 @@ func parseAsk(text string) (ask, *usageError) {
 	ok := true
 	switch a.verb {
 	case "show", "audit":
-		ok = a.readID(w) && w.rest() == ""
+		ok = a.readID(w) && a.readEnd(w)
 	case "list", "help", "whoami":
-		ok = w.rest() == ""
+		ok = a.readEnd(w)
 	case "revoke":
 		ok = a.readSelector(w) && a.readReason(w)
 	case "pause", "unpause":
 		ok = a.readScope(w) && a.readReason(w)
 	case "block", "unblock":
 		raw, _ := w.raw()
-		a.user, ok = mentioned(raw)
+		if a.user, ok = mentioned(raw); !ok {
+			ok = a.expected(unescape.Replace(raw), "a person, picked from the list that Slack offers after @")
+		}
 		ok = ok && a.readReason(w)
 	case "reconcile":
-		ok = a.readID(w)
-		switch w.next() {
-		case "succeeded":
-			a.happened = true
-		case "failed":
-		default:
-			ok = false
-		}
-		ok = a.readReason(w) && ok
+		ok = a.readID(w) && a.readOutcome(w) && a.readReason(w)
 	}
 	if !ok {
-		return a, &usageError{usage: usage[a.verb], noID: a.noID}
+		return a, &usageError{usage: usage[a.verb], noID: a.noID, word: a.word, wanted: a.wanted}
 	}
 	return a, nil
+}
+
+// expected notes the word that stands where something else belongs, or that this is missing. It is always false.
+func (a *ask) expected(word, what string) bool {
+	a.word, a.wanted = word, what
+	return false
+}
+
+func (a *ask) readEnd(w *words) bool {
+	more := w.rest()
+	return more == "" || a.expected(more, "nothing more")
+}
+
+func (a *ask) readOutcome(w *words) bool {
+	switch word := w.next(); word {
+	case "succeeded":
+		a.happened = true
+	case "failed":
+	default:
+		return a.expected(word, "succeeded (it happened) or failed (it did not)")
+	}
+	return true
 }
 
 func (a *ask) readID(w *words) bool {
@@ -106,7 +130,7 @@ func (a *ask) readID(w *words) bool {
 	a.id = id
 	if err != nil || id.IsZero() {
 		a.noID = word
-		return false
+		return a.expected("", "an approval's id, apr_…")
 	}
 	return true
 }
@@ -116,8 +140,21 @@ const maxReason = 1_000
 
 func (a *ask) readReason(w *words) bool {
 	a.reason = w.rest()
-	return a.reason != "" && len(a.reason) <= maxReason
+	what := "a reason"
+	if a.verb == "reconcile" {
+		what = "the evidence: what shows it"
+	}
+	switch {
+	case a.reason == "":
+		return a.expected("", what+", in a few words")
+	case len(a.reason) > maxReason:
+		return a.expected(a.reason, fmt.Sprintf("%s of at most %d bytes", what, maxReason))
+	}
+	return true
 }
+
+// selectors are what may be revoked.
+const selectors = "apr_…, run:R, agent:A, tool:T or by:@user"
 
 // readSelector takes an id, or what all of is to be revoked.
 func (a *ask) readSelector(w *words) bool {
@@ -128,13 +165,13 @@ func (a *ask) readSelector(w *words) bool {
 		a.id, a.sel.ID = id, id
 		if err != nil || id.IsZero() {
 			a.noID = unescape.Replace(raw)
-			return false
+			return a.expected("", selectors)
 		}
 		return true
 	}
 	value := unescape.Replace(of)
 	if value == "" {
-		return false
+		return a.expected(unescape.Replace(raw), "a name right after the colon")
 	}
 	switch strings.ToLower(kind) {
 	case "run":
@@ -146,9 +183,9 @@ func (a *ask) readSelector(w *words) bool {
 	case "by":
 		user, ok := mentioned(of)
 		a.sel.DecidedBy = user
-		return ok
+		return ok || a.expected(value, "a person, picked from the list that Slack offers after @")
 	default:
-		return false
+		return a.expected(unescape.Replace(raw), selectors)
 	}
 	return true
 }
@@ -160,7 +197,7 @@ func (a *ask) readScope(w *words) bool {
 		return true
 	case "agent", "tool":
 		a.name = w.next()
-		return a.name != ""
+		return a.name != "" || a.expected("", "the "+a.scope+"'s name")
 	}
-	return false
+	return a.expected(a.scope, "tenant, agent NAME or tool NAME")
 }

@@ -34,18 +34,28 @@ func TestCommandsThatLook(t *testing.T) {
 	gone, _ := w.post(t, func(f *approvals.CardFacts) { f.Status = approvals.Approved })
 	foreign, _ := w.post(t, func(f *approvals.CardFacts) { f.Tenant = "other" })
 	for text, want := range map[string]string{
-		"help":                     "reconcile ID succeeded|failed evidence",
-		"":                         "What /approvals can do",
-		"list":                     id.String(),
-		"show " + id.String():      "Deploy 2026.07.24 to production",
-		"audit " + id.String():     "Proposed by the agent release-agent",
-		"show " + foreign.String(): "no approval",
-		"show " + anID:             "no approval",
-		"whoami":                   "You are",
-		"lst":                      "Did you mean /approvals list",
-		"frobnicate":               "There is no such command as frobnicate. Try list, show ID, whoami or /approvals help.",
-		"show apr_nonsense":        "apr_nonsense is no approval's id",
-		"pause tool":               "/approvals pause tenant|agent A|tool T reason",
+		"help":                              "reconcile ID succeeded|failed evidence",
+		"":                                  "What /approvals can do",
+		"list":                              id.String(),
+		"show " + id.String():               "Deploy 2026.07.24 to production",
+		"audit " + id.String():              "Proposed by the agent release-agent",
+		"show " + foreign.String():          "no approval",
+		"show " + anID:                      "no approval",
+		"whoami":                            "You are",
+		"lst":                               "Did you mean /approvals list",
+		"frobnicate":                        "There is no such command as frobnicate. Try list, show ID, whoami or /approvals help.",
+		"show apr_nonsense":                 "apr_nonsense is no approval's id",
+		"pause tool":                        "Something is missing: the tool's name. The whole command: /approvals pause tenant|agent A|tool T reason",
+		"pause the tool":                    "the is not understood here: expected tenant, agent NAME or tool NAME",
+		"list all":                          "all is not understood here: expected nothing more",
+		"block bob left":                    "bob is not understood here: expected a person",
+		"revoke who:x why":                  "who:x is not understood here: expected apr_…, run:R, agent:A, tool:T or by:@user",
+		"revoke by:bob why":                 "bob is not understood here: expected a person",
+		"revoke run: why":                   "expected a name right after the colon",
+		"revoke " + anID:                    "Something is missing: a reason",
+		"reconcile " + anID:                 "Something is missing: succeeded (it happened) or failed",
+		"reconcile " + anID + " perhaps so": "perhaps is not understood here: expected succeeded (it happened) or failed",
+		"reconcile " + anID + " failed":     "Something is missing: the evidence",
 	} {
 		m := w.ask(t, "U0BOB", text)
 		if !strings.Contains(m.PlainText(), want) {
@@ -81,6 +91,32 @@ func TestShowLeadsToTheCard(t *testing.T) {
 	}
 }
 
+// What is over is not revoked, nor said to be: the admin hears what it is, and what to do instead.
+func TestRevokeOfWhatIsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	child, _ := w.post(t, nil)
+	for status, want := range map[approvals.Status]string{
+		approvals.Completed: "Already over: this is approved and done. Nothing was changed.",
+		approvals.Revoked:   "Already over: this is revoked. Nothing was changed.",
+		approvals.Edited:    "this was replaced by " + child.String() + "; revoke that one",
+		approvals.Uncertain: "succeeded|failed evidence",
+	} {
+		id, _ := w.post(t, func(f *approvals.CardFacts) {
+			f.Status = status
+			if status == approvals.Edited {
+				f.ChildID = &child
+			}
+		})
+		if m := w.ask(t, "U0ROOT", "revoke "+id.String()+" why not"); !strings.Contains(m.PlainText(), want) || strings.Contains(m.PlainText(), "Revoked 1") {
+			t.Errorf("%s: %s", status, m.PlainText())
+		}
+	}
+	if acts := w.core.done(); len(acts) != 0 {
+		t.Errorf("%q", acts)
+	}
+}
+
 func TestCommandsThatStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,8 +126,8 @@ func TestCommandsThatStop(t *testing.T) {
 		{"pause tool deploy_release the sky falls", "pause tool deploy_release the sky falls slack:U0ROOT", "1 already running"},
 		{"block @bob left", "block U0BOB left", "decides nothing"},
 		{"unblock @bob back", "unblock U0BOB back", "may decide again"},
-		{"revoke by:@ana why not", "revoke U0ANA why not", "Revoked 1"},
 		{"revoke " + id.String() + " why not", "revoke " + id.String() + " why not", "Revoked 1"},
+		{"revoke by:@ana why not", "revoke U0ANA why not", "Revoked 1"},
 	} {
 		if m := w.ask(t, "U0ALICE", c.text); !strings.Contains(m.PlainText(), sentence(templates.RefuseNotAdmin)) {
 			t.Errorf("%s by a reviewer: %s", c.text, m.PlainText())
@@ -121,6 +157,23 @@ func TestReconcileCommand(t *testing.T) {
 	}
 	if got := w.core.done(); !slices.Equal(got, []string{"reconcile failed ledger line 7"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// Whoever's statement does not settle it alone is told how it stands, and that it was noted.
+func TestAStatementThatStandsAlone(t *testing.T) {
+	t.Parallel()
+	for want, alone := range map[string]*approvals.SecondPersonError{
+		"someone else has to confirm":         {},
+		"You have said so already; a second":  {Repeated: true},
+		"Noted. @U0ALICE said the opposite: ": {Opposite: "U0ALICE", Repeated: true},
+	} {
+		w := newWorld(t)
+		id, _ := w.post(t, func(f *approvals.CardFacts) { f.Status = approvals.Uncertain })
+		w.core.alone = alone
+		if m := w.ask(t, "U0ROOT", "reconcile "+id.String()+" failed ledger"); !strings.Contains(m.PlainText(), want) {
+			t.Errorf("%+v: %s", alone, m.PlainText())
+		}
 	}
 }
 

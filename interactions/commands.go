@@ -157,9 +157,23 @@ func (h *Handler) show(ctx context.Context, tenant string, id approvals.ID) (tem
 func (h *Handler) act(ctx context.Context, tenant string, by approvals.Actor, a ask) (templates.Message, error) {
 	switch a.verb {
 	case "revoke":
+		if !a.sel.ID.IsZero() {
+			over, err := h.over(ctx, tenant, a.sel.ID)
+			switch {
+			case err != nil:
+				return templates.Message{}, err
+			case over != nil:
+				return over.Message(), nil
+			}
+		}
 		done, err := h.core.Revoke(ctx, approvals.RevokeRequest{Tenant: tenant, By: by, Surface: approvals.SurfaceCommand, Select: a.sel, Reason: a.reason})
 		if err != nil {
 			return templates.Message{}, err
+		}
+		if len(done) == 1 && done[0].Status != approvals.Revoked {
+			if over := notRevoked(done[0]); over != nil { // it ended between the two
+				return over.Message(), nil
+			}
 		}
 		return revoked(done), nil
 	case "pause":
@@ -181,6 +195,9 @@ func (h *Handler) act(ctx context.Context, tenant string, by approvals.Actor, a 
 	if errors.Is(err, approvals.ErrNotUncertain) && v.Status != "" {
 		return templates.Refusal(templates.RefuseNotUncertain, templates.Facts{Status: string(v.Status)}).Message(), nil
 	}
+	if errors.Is(err, approvals.ErrSecondPerson) {
+		return h.noted(err, a.id).Message(), nil
+	}
 	if err != nil {
 		return templates.Message{}, err
 	}
@@ -192,6 +209,29 @@ func (a ask) subject() string {
 		return "the whole tenant"
 	}
 	return a.scope + " " + a.name
+}
+
+// over says why one approval can't be revoked any more; nil where it can, or where its attempt runs and its retries can be stopped.
+func (h *Handler) over(ctx context.Context, tenant string, id approvals.ID) (*templates.Line, error) {
+	f, err := h.core.CardFacts(ctx, id)
+	if err == nil && f.Tenant != tenant {
+		err = approvals.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return notRevoked(f.View), nil
+}
+
+func notRevoked(v approvals.View) *templates.Line {
+	facts := templates.Facts{Status: string(v.Status), ApprovalID: v.ApprovalID.String()}
+	switch {
+	case v.Status == approvals.Edited && v.ChildID != nil:
+		facts.ApprovalID = v.ChildID.String()
+	case v.Status != approvals.Uncertain && !v.Status.Terminal():
+		return nil
+	}
+	return refusal(templates.RefuseTooLateToRevoke, facts)
 }
 
 func revoked(all []approvals.View) templates.Message {

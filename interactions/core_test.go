@@ -38,6 +38,7 @@ type core struct {
 	rejected *approvals.Refusal
 	refused  []approvals.RefusedCommand
 	second   bool // a second person is asked for
+	alone    *approvals.SecondPersonError
 }
 
 func (c *core) note(act string) { c.acts = append(c.acts, act) }
@@ -276,6 +277,8 @@ func (c *core) Reconcile(_ context.Context, rq approvals.ReconcileRequest) (appr
 		return f.View, approvals.ErrTampered
 	case f.Status != approvals.Uncertain:
 		return f.View, approvals.ErrNotUncertain
+	case c.alone != nil:
+		return f.View, c.alone
 	case c.second:
 		return f.View, approvals.ErrSecondPerson
 	}
@@ -318,10 +321,12 @@ func (c *core) SavePost(_ context.Context, id approvals.ID, channel, ts string, 
 	return nil
 }
 
-func (c *core) SaveShown(_ context.Context, id approvals.ID, shown int64) error {
+func (c *core) SaveShown(_ context.Context, id approvals.ID, read, shown int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rows[id].Card.ShownVersion = max(c.rows[id].Card.ShownVersion, shown)
+	if card := &c.rows[id].Card; card.ShownVersion == read {
+		card.ShownVersion = max(read, shown)
+	}
 	return nil
 }
 

@@ -81,7 +81,8 @@ var denials = map[approvals.DenialKind]templates.RefusalCode{
 	approvals.DenyChanged: templates.RefuseStale, approvals.DenyTampered: templates.RefuseTampered,
 	approvals.DenyNotYet: templates.RefuseOneMoment, approvals.DenyUncheckable: templates.RefuseCantCheck,
 	approvals.DenyVerb: templates.RefuseNotOffered, approvals.DenyEditInvalid: templates.RefuseEditInvalid,
-	approvals.DenyEditUnchanged: templates.RefuseEditUnchanged, approvals.DenyPolicy: templates.RefuseNotOffered,
+	approvals.DenyEditUnchanged: templates.RefuseEditUnchanged, approvals.DenyEditNoRule: templates.RefuseEditNoRule,
+	approvals.DenyPolicy: templates.RefuseNotOffered,
 	approvals.DenyReason: templates.RefuseReasonMissing,
 }
 

@@ -15,22 +15,23 @@ import (
 // form makes a view from a card's facts, or says why not.
 type form struct {
 	title string
+	admin bool // for the tenant's admins alone, which is said before the form is filled in; what is submitted is checked again
 	make  func(f approvals.CardFacts, metadata string) (slack.ModalViewRequest, *templates.Line)
 }
 
 var (
-	rejectForm = form{"Reject", pending("reject", func(c templates.Card, _ approvals.CardFacts, m string) slack.ModalViewRequest {
+	rejectForm = form{"Reject", false, pending("reject", func(c templates.Card, _ approvals.CardFacts, m string) slack.ModalViewRequest {
 		return templates.RejectModal(c, m)
 	})}
-	respondForm = form{"Answer", pending("respond", func(c templates.Card, _ approvals.CardFacts, m string) slack.ModalViewRequest {
+	respondForm = form{"Answer", false, pending("respond", func(c templates.Card, _ approvals.CardFacts, m string) slack.ModalViewRequest {
 		return templates.RespondModal(c, m)
 	})}
-	editForm = form{"Edit", pending("edit", func(c templates.Card, _ approvals.CardFacts, m string) slack.ModalViewRequest {
+	editForm = form{"Edit", false, pending("edit", func(c templates.Card, _ approvals.CardFacts, m string) slack.ModalViewRequest {
 		v, _ := templates.EditModal(c, c.Arguments, m)
 		return v
 	})}
-	happenedForm = form{"It happened", reconciling(true)}
-	didNotForm   = form{"It did not happen", reconciling(false)}
+	happenedForm = form{"It happened", true, reconciling(true)}
+	didNotForm   = form{"It did not happen", true, reconciling(false)}
 )
 
 // pending keeps people from filling in a form for what is already decided. It is a kindness: Decide is what counts.
@@ -58,6 +59,9 @@ func (h *Handler) form(c click, fm form) answer {
 	return answer{after: []func(context.Context){func(ctx context.Context) {
 		h.present(ctx, c, fm.title, func(ctx context.Context) slack.ModalViewRequest {
 			f, line := h.card(ctx, c)
+			if line == nil && fm.admin {
+				_, _, line = h.admin(ctx, c.by, c.asks())
+			}
 			var v slack.ModalViewRequest
 			if line == nil {
 				v, line = fm.make(f, metadata{Value: c.value, Channel: f.Card.Channel, Message: f.Card.MessageTS, User: c.by.UserID}.String())

@@ -54,13 +54,22 @@ func TestWhatIsRefusedIsAudited(t *testing.T) {
 				w.open(t, "U0BOB", ts, templates.ActionDetails, slacksim.ClickOptions{}, templates.ViewNotice)
 			}, []approvals.RefusedCommand{of("U0BOB", "details", approvals.SurfaceCard, "blocked")},
 		},
+		"the button of a reconciliation": {
+			none, func(t *testing.T, w *world) {
+				_, ts := w.post(t, uncertain)
+				w.open(t, "U0ALICE", ts, templates.ActionReconcileYes, slacksim.ClickOptions{}, templates.ViewNotice)
+			}, []approvals.RefusedCommand{of("U0ALICE", "reconcile", approvals.SurfaceCard, approvals.RefusedNotAdmin)},
+		},
 		"the form of a reconciliation": {
 			none, func(t *testing.T, w *world) {
 				_, ts := w.post(t, uncertain)
-				v := w.open(t, "U0ALICE", ts, templates.ActionReconcileYes, slacksim.ClickOptions{}, templates.ViewReconcileYes)
-				_, err := w.Submit(w.ctx, "U0ALICE", v, slacksim.Values{templates.InputText: "ledger line 7"})
+				v := w.open(t, "U0ROOT", ts, templates.ActionReconcileYes, slacksim.ClickOptions{}, templates.ViewReconcileYes)
+				w.core.mu.Lock()
+				w.core.admins = nil
+				w.core.mu.Unlock()
+				_, err := w.Submit(w.ctx, "U0ROOT", v, slacksim.Values{templates.InputText: "ledger line 7"})
 				must(t, err)
-			}, []approvals.RefusedCommand{of("U0ALICE", "reconcile", approvals.SurfaceModal, approvals.RefusedNotAdmin)},
+			}, []approvals.RefusedCommand{of("U0ROOT", "reconcile", approvals.SurfaceModal, approvals.RefusedNotAdmin)},
 		},
 		"the button of an unpause": {
 			func(w *world) { w.core.pauses = []approvals.Switch{{Scope: "tool", Name: "deploy_release"}} },

@@ -67,7 +67,7 @@ func (h *Handler) submit(ctx context.Context, id signature, c click, field strin
 	after = append(after, h.heal(c, ruling))
 	if d := ruling.Denial; d != nil {
 		switch d.Kind {
-		case approvals.DenyReason, approvals.DenyEditInvalid, approvals.DenyEditUnchanged:
+		case approvals.DenyReason, approvals.DenyEditInvalid, approvals.DenyEditUnchanged, approvals.DenyEditNoRule:
 			return answer{body: fieldError(field, *line), after: after}
 		case approvals.DenyPolicy:
 			if rq.Verb == approvals.Edit {
@@ -119,13 +119,26 @@ func (h *Handler) reconciled(ctx context.Context, id signature, c click, happene
 		case err == nil:
 			return answer{body: slack.NewClearViewSubmissionResponse(), after: after}
 		case errors.Is(err, approvals.ErrSecondPerson):
-			return answer{body: noticeInstead("Noted", *h.failure(err, b.ID)), after: after}
+			return answer{body: noticeInstead("Noted", h.noted(err, b.ID)), after: after}
 		}
 		if line = h.failure(err, b.ID); errors.Is(err, approvals.ErrNotUncertain) && v.Status != "" {
 			line = refusal(templates.RefuseNotUncertain, templates.Facts{Status: string(v.Status)})
 		}
 	}
 	return answer{body: noticeInstead("Nothing was recorded", *line)}
+}
+
+// noted tells an admin whose statement does not settle it alone how it stands.
+func (h *Handler) noted(err error, id approvals.ID) templates.Line {
+	var alone *approvals.SecondPersonError
+	if !errors.As(err, &alone) {
+		return *h.failure(err, id)
+	}
+	f := templates.Facts{Again: alone.Repeated}
+	if alone.Opposite != "" {
+		f.By = templates.Person{ID: string(approvals.SlackActor(alone.Opposite))}
+	}
+	return templates.Refusal(templates.RefuseSecondPerson, f)
 }
 
 // admin authorises somebody as an admin of their workspace's tenant.

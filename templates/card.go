@@ -23,7 +23,8 @@ type Card struct {
 	Title         string // verb, object, magnitude: the rendered title of the tool
 	Target        string
 	TargetVersion string
-	AgentPath     []string // names, outermost first
+	Agent         string   // the key's: the one name that is proven
+	AgentPath     []string // the agent's word: names inside of the run, outermost first
 	Requester     string   // the agent's word
 	AppVersion    string
 	Reason        string // the agent's words, unverified

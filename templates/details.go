@@ -28,6 +28,18 @@ type Vote struct {
 	By       string
 	Decision string
 	At       time.Time
+	Void     bool // its person was blocked after it: it counts no more
+}
+
+// Plain is the vote for a terminal.
+func (v Vote) Plain() string { return v.line().Plain() }
+
+func (v Vote) line() Line {
+	said := voteWord(v.Decision)
+	if v.Void {
+		said += ", void since the block"
+	}
+	return compose(who(v.By), " · "+said, at(v.At))
 }
 
 // Event is one line of the audit trail, in words.
@@ -155,7 +167,7 @@ func authorityBlocks(d Details) []slack.Block {
 			out = append(out, compose("… and "+count(len(d.Votes)-i, "more vote")))
 			break
 		}
-		out = append(out, compose("🗳 ", who(v.By), " · "+voteWord(v.Decision), at(v.At)))
+		out = append(out, compose("🗳 ", v.line()))
 	}
 	return []slack.Block{richText("authority", lines(out...))}
 }

@@ -24,15 +24,16 @@ func document(c Card) string {
 	}
 	full("title", c.Title, maxHeader)
 	full("tool", c.Tool, nameRoom)
+	full("agent", c.Agent, nameRoom)
 	full("target", c.Target, targetRoom)
 	full("target version", c.TargetVersion, nameRoom)
 	full("rule", c.Rule, nameRoom)
 	full("application version", c.AppVersion, valueRoom)
 	for _, name := range c.AgentPath {
 		if len(c.AgentPath) > maxPath {
-			b.WriteString("agent: " + quoteVisible(name) + "\n")
+			b.WriteString("inside the run: " + quoteVisible(name) + "\n")
 		} else {
-			full("agent", name, nameRoom)
+			full("inside the run", name, nameRoom)
 		}
 	}
 	for _, l := range c.Links {

@@ -36,19 +36,21 @@ func fieldLines(c Card, m *measure) []Line {
 		requester = compose(shout("Requested by  "), who(c.Requester), " (the agent's word)")
 	}
 	rule := field("Rule", c.Rule, nameRoom)
-	out := []Line{field("Tool", orDash(c.Tool), nameRoom), target, requester, pathLine(c.AgentPath, m), riskLine(c.Risk), rule}
+	out := []Line{field("Tool", orDash(c.Tool), nameRoom), target, requester, field("Agent", c.Agent, nameRoom), pathLine(c, m), riskLine(c.Risk), rule}
 	if len(c.Editors) > 1 || len(c.Editors) == 1 && len(editBlocks(c, &measure{percent: 100})) == 0 { // one is named with the diff
 		out = append(out, compose(shout("Edited by  "), people(c.Editors)))
 	}
 	return out
 }
 
-// pathLine sets each name apart, so that a name with an arrow in it stays one name.
-func pathLine(path []string, m *measure) Line {
-	if len(path) == 0 {
+// pathLine sets each name apart, so that a name with an arrow in it stays one name. It never stands for the agent: only the key's name
+// is proven, and a path that is that name alone adds nothing to it.
+func pathLine(c Card, m *measure) Line {
+	path := c.AgentPath
+	if len(path) == 0 || len(path) == 1 && path[0] == c.Agent {
 		return Line{}
 	}
-	l := compose(shout("Agent  "))
+	l := compose(shout("Inside the run  "))
 	for i, name := range path {
 		if i > 0 {
 			l = compose(l, " › ")
@@ -64,7 +66,7 @@ func pathLine(path []string, m *measure) Line {
 			break
 		}
 	}
-	return l
+	return compose(l, " (the agent's word)")
 }
 
 func riskLine(risk string) Line {

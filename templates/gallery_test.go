@@ -21,7 +21,7 @@ func refund(change ...func(*Card)) Card {
 		ApprovalID: "apr_01k0refund", ShortDigest: "77ab3c9e10f2",
 		Tool: "issue_refund", ToolKind: "effect", Executor: "http",
 		Title: "Refund 742.18 USD on ORD-18472", Target: "order/ORD-18472", TargetVersion: "etag-17",
-		AgentPath: []string{"support-agent"}, Requester: "slack:U0REQ", AppVersion: "support-agent/v3",
+		Agent: "support-agent", AgentPath: []string{"support-agent"}, Requester: "slack:U0REQ", AppVersion: "support-agent/v3",
 		Reason:    "The parcel never arrived and the customer asked for the money back.",
 		Arguments: []byte(`{"order":"ORD-18472","amount":742.18,"currency":"USD"}`),
 		Rule:      "refunds", RuleRevision: 12, Risk: "medium",
@@ -131,6 +131,11 @@ func gallery() map[string]Card {
 		"revoked": set(StatusRevoked, func(c *Card) {
 			c.RevokedBy, c.RevokedAt, c.ReasonCode, c.Message = "U0ROOT", two.Add(time.Minute), "revoked_by_admin", "customer called back"
 		}),
+		"revoked_block": set(StatusRevoked, func(c *Card) {
+			c.RevokedBy, c.RevokedAt, c.ReasonCode = "slack:U0ROOT", two.Add(time.Minute), "reviewer_lost_authority"
+		}),
+		"pending_no_path":    refund(func(c *Card) { c.AgentPath = nil }),
+		"pending_posing":     refund(func(c *Card) { c.AgentPath = []string{"release-agent", "sub"} }),
 		"revoked_withdrawn":  undecided(StatusRevoked, func(c *Card) { c.RevokedBy, c.ReasonCode = "agent:support-agent", "withdrawn" }),
 		"revoked_superseded": undecided(StatusRevoked, func(c *Card) { c.ReasonCode = "superseded" }),
 		"revoked_pending":    undecided(StatusRevoked, func(c *Card) { c.ReasonCode = "policy_changed" }),

@@ -254,7 +254,7 @@ func TestAnyView(t *testing.T) {
 		details := func(page int) slack.ModalViewRequest {
 			return DetailsModal(Details{
 				Card: c, Digest: nasty(99).Draw(t, "digest"), Why: nasty(300).Draw(t, "why"), Excluded: rapid.SliceOfN(nasty(9), 0, 9).Draw(t, "excluded"),
-				Reviewers: []Reviewer{{nasty(5).Draw(t, "reviewer"), nasty(9).Draw(t, "name")}}, Votes: []Vote{{nasty(9).Draw(t, "by"), nasty(9).Draw(t, "decision"), noon}}, Page: page,
+				Reviewers: []Reviewer{{nasty(5).Draw(t, "reviewer"), nasty(9).Draw(t, "name")}}, Votes: []Vote{{nasty(9).Draw(t, "by"), nasty(9).Draw(t, "decision"), noon, true}}, Page: page,
 			})
 		}
 		edit, _ := EditModal(c, c.Arguments, "m")

@@ -20,6 +20,7 @@ type Facts struct {
 	ApprovalID string
 	// People who may, beside the groups.
 	NeedsPeople []Person
+	Again       bool   // the person has said it already
 	Detail      string // pointer and problem, or a reference for the log; never a value
 }
 
@@ -43,15 +44,16 @@ const (
 	RefuseBlocked         RefusalCode = "blocked"        // an admin blocked the person
 	RefuseNotOffered      RefusalCode = "not_offered"    // the rule or the state does not offer this
 	RefuseNotAdmin        RefusalCode = "not_admin"      //
-	RefuseSecondPerson    RefusalCode = "second_person"  // reconciliation needs somebody else
+	RefuseSecondPerson    RefusalCode = "second_person"  // reconciliation needs somebody else; By who said the opposite, Again
 	RefuseReasonMissing   RefusalCode = "reason_missing" //
 	RefuseEditInvalid     RefusalCode = "edit_invalid"   // Detail
 	RefuseEditUnchanged   RefusalCode = "edit_unchanged" //
-	RefuseEditNobody      RefusalCode = "edit_nobody"    // no rule, or nobody left to approve
+	RefuseEditNoRule      RefusalCode = "edit_no_rule"   //
+	RefuseEditNobody      RefusalCode = "edit_nobody"    // nobody asked, or nobody left to approve
 	RefuseEditTooLong     RefusalCode = "edit_too_long"  //
 	RefuseNotFound        RefusalCode = "not_found"      // ApprovalID
 	RefuseNotUncertain    RefusalCode = "not_uncertain"  // Status
-	RefuseTooLateToRevoke RefusalCode = "too_late"       // Status
+	RefuseTooLateToRevoke RefusalCode = "too_late"       // Status, ApprovalID: its own, or the one that replaced it
 	RefuseUnclear         RefusalCode = "unclear"        // the commit's answer was lost
 	RefuseBusy            RefusalCode = "busy"           // a lock or a rate limit
 	RefuseUsage           RefusalCode = "usage"          // Detail: the usage line
@@ -87,13 +89,27 @@ func Refusal(code RefusalCode, f Facts) Line {
 	case RefuseNotUncertain:
 		return compose("Nothing to reconcile: this is " + statusWord(f.Status) + ".")
 	case RefuseTooLateToRevoke:
-		return compose("Too late to revoke: this is " + statusWord(f.Status) + ".")
+		switch f.Status {
+		case StatusEdited:
+			return compose("Nothing was changed: this was replaced by ", part{kind: value, text: first(fit(orDash(f.ApprovalID), valueRoom))}, "; revoke that one.")
+		case StatusUncertain:
+			return compose("Nothing was changed: nobody knows whether this happened, so there is nothing left to revoke. Say what you find with ",
+				part{kind: value, text: "/approvals reconcile " + first(fit(orDash(f.ApprovalID), nameRoom)) + " succeeded|failed evidence"}, ".")
+		}
+		return compose("Already over: this is " + statusWord(f.Status) + ". Nothing was changed.")
 	case RefuseUsage:
 		return compose("That command isn't complete. Try ", part{kind: value, text: first(fit(orDash(f.Detail), valueRoom))}, " or /approvals help.")
 	case RefuseUnknownCommand:
 		return compose("There is no such command as ", part{kind: value, text: first(fit(orDash(f.Detail), nameRoom))}, ". Try list, show ID, whoami or ", part{kind: value, text: "/approvals help"}, ".")
 	case RefuseNoID:
 		return compose(part{kind: value, text: first(fit(orDash(f.Detail), nameRoom))}, " is no approval's id. It begins with apr_ and stands at the foot of every card.")
+	case RefuseSecondPerson:
+		switch {
+		case f.By != (Person{}):
+			return compose("Noted. ", known(f.By), " said the opposite: it is settled when two admins say the same.")
+		case f.Again:
+			return compose("You have said so already; a second admin must say it.")
+		}
 	case RefuseNotOffered:
 		return compose("You can't " + verb(f) + " this: it isn't offered for this request.")
 	}
@@ -118,6 +134,7 @@ var refusals = map[RefusalCode]string{
 	RefuseSecondPerson:  "This rule asks for a second person here: someone else has to confirm what you found.",
 	RefuseReasonMissing: "Please say why, in a few words.",
 	RefuseEditUnchanged: "Nothing was changed, so there is nothing to propose.",
+	RefuseEditNoRule:    "No rule covers these arguments, so the edit wasn't made.",
 	RefuseEditNobody:    "With these arguments nobody could approve it, so the edit wasn't made.",
 	RefuseEditTooLong:   "These arguments are too long to edit in Slack. Reject it and say what should change.",
 	RefuseUnclear:       "We couldn't confirm whether that was recorded. The card will show it in a moment; please don't click again before.",
@@ -129,7 +146,7 @@ func RefusalCodes() []RefusalCode {
 	return []RefusalCode{
 		RefuseNotReviewer, RefuseRequester, RefuseEditor, RefuseVoted, RefuseVoteVoid, RefuseDecided, RefuseExpired, RefuseOneMoment, RefuseCantCheck,
 		RefuseTampered, RefuseStale, RefuseOutsider, RefuseBlocked, RefuseNotOffered, RefuseNotAdmin, RefuseSecondPerson,
-		RefuseReasonMissing, RefuseEditInvalid, RefuseEditUnchanged, RefuseEditNobody, RefuseEditTooLong, RefuseNotFound,
+		RefuseReasonMissing, RefuseEditInvalid, RefuseEditUnchanged, RefuseEditNoRule, RefuseEditNobody, RefuseEditTooLong, RefuseNotFound,
 		RefuseNotUncertain, RefuseTooLateToRevoke, RefuseUnclear, RefuseBusy, RefuseUsage, RefuseUnknownCommand, RefuseNoID, RefuseInternal,
 	}
 }

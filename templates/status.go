@@ -135,7 +135,11 @@ func revokedLines(c Card) []Line {
 	case c.ReasonCode == "withdrawn":
 		return []Line{compose(shout("🚫 Withdrawn"), " by the agent", colonQuoted(c.Message), "; nothing was executed")}
 	case c.ReasonCode == "revoked_by_admin" || isPerson(c.RevokedBy):
-		return []Line{compose(shout("🚫 Revoked"), by(" by ", c.RevokedBy), colonQuoted(c.Message), "; nothing was executed", at(c.RevokedAt))}
+		l := compose(shout("🚫 Revoked"), by(" by ", c.RevokedBy), colonQuoted(c.Message), "; nothing was executed", at(c.RevokedAt))
+		if c.ReasonCode == "revoked_by_admin" {
+			return []Line{l}
+		}
+		return []Line{l, because(c.ReasonCode)} // somebody of it was blocked
 	case !unset(c.DecidedAt) || c.Votes > 0 && c.Votes >= c.Quorum:
 		return []Line{
 			compose(shout("🔒 Approved, then blocked"), ": "+blockedBy(c.ReasonCode)+" changed; nothing was executed. A new request is needed"),

@@ -38,7 +38,8 @@ type happened struct {
 	Votes    int    `json:"votes"`
 	Quorum   int    `json:"quorum"`
 	Why      string `json:"why"`
-	Reason   string `json:"reason"` // a reason code
+	Reason   string `json:"reason"` // a reason code; of a rejection and a voided vote, a person's words
+	User     string `json:"user"`   // whose vote it was
 	Words    string `json:"words"`
 	Attempt  int    `json:"attempt"`
 	Lookup   bool   `json:"lookup"`
@@ -60,6 +61,8 @@ func telling(h Happening, d happened) (Line, bool) {
 		return tellExecution(h, d)
 	case "evidence":
 		return tellEvidence(h, d)
+	case "vote":
+		return tellVote(h, d)
 	case "run":
 		return tellRun(h, d)
 	}
@@ -118,7 +121,7 @@ func tellDecision(h Happening, d happened) (Line, bool) {
 	case "decision.approved":
 		return compose(who(h.By), " approved"+tally+": it may run"), true
 	case "decision.rejected":
-		return compose(who(h.By), " rejected it. Nothing was executed"), true
+		return compose(who(h.By), " rejected it", colonQuoted(d.Reason), ". Nothing was executed"), true
 	case "decision.edited":
 		l := compose(who(h.By), " edited the arguments: replaced by a new request")
 		if d.Child != "" {
@@ -131,6 +134,17 @@ func tellDecision(h Happening, d happened) (Line, bool) {
 		return compose(who(h.By), " tried to "+verb(Facts{Decision: d.Verb})+" it and was refused: ", refusedFor(d.Why)), true
 	}
 	return Line{}, false
+}
+
+func tellVote(h Happening, d happened) (Line, bool) {
+	if h.Kind != "vote.voided" {
+		return Line{}, false
+	}
+	l := compose(who(d.User), "'s vote no longer counts: blocked by ", who(h.By))
+	if d.Reason != "" {
+		l = compose(l, " (", quoted(d.Reason), ")")
+	}
+	return l, true
 }
 
 // refusedFor says why a click was refused, to a third person.
@@ -159,6 +173,7 @@ var refusedBecause = map[string]string{
 	"verb":           "this is not offered for the request",
 	"edit_invalid":   "the edited arguments don't fit the tool",
 	"edit_unchanged": "nothing had been edited",
+	"edit_no_rule":   "no rule covers these arguments",
 	"policy":         "the configuration doesn't take this decision any more",
 	"reason_missing": "no reason was given",
 }

@@ -37,6 +37,7 @@ var kinds = map[string]struct {
 	"evidence.happened":           {Happening{By: "slack:U0ROOT", Detail: []byte(`{"evidence":"line 7"}`)}, "@U0ROOT found that it happened: “line 7”. Recorded as done"},
 	"evidence.did_not_happen":     {Happening{By: "slack:U0ROOT"}, "@U0ROOT found that it did not happen. Recorded as failed, without effect"},
 	"run.told":                    {Happening{Detail: []byte(`{"agent_revision":"git:1f0c2d9"}`)}, "The agent was told, and its run goes on under git:1f0c2d9"},
+	"vote.voided":                 {Happening{By: "slack:U0ROOT", Detail: []byte(`{"reviewer":"slack:U0CY","user":"U0CY","reason":"left the team"}`)}, "@U0CY's vote no longer counts: blocked by @U0ROOT (“left the team”)"},
 	"run.accepted":                {Happening{}, "The agent took the message and has yet to confirm it"},
 	"run.not_told":                {Happening{Detail: []byte(`{"attempt":3,"error":"500"}`)}, "The agent could not be told (try 3): “500”; it is told again later"},
 	"run.stopped":                 {Happening{}, "The agent answered that this run is over; it is told no more"},
@@ -64,6 +65,8 @@ func TestTrailIsInWords(t *testing.T) {
 		{Happening{Kind: "approval.requested", By: "slack:U0CY", Detail: []byte(`{"rule":"refunds","parent":"apr_01k0parent"}`)}, "Proposed anew with the arguments of @U0CY, in place of apr_01k0parent under the rule refunds"},
 		{Happening{Kind: "approval.expired", From: "pending"}, "Expired: nobody decided in time."},
 		{Happening{Kind: "decision.approved", By: "slack:U0BO", Detail: []byte(`{"votes":2,"quorum":2}`)}, "@U0BO approved (2 of 2): it may run"},
+		{Happening{Kind: "decision.rejected", By: "slack:U0BO", Detail: []byte(`{"reason":"wrong order"}`)}, "@U0BO rejected it: “wrong order”. Nothing was executed"},
+		{Happening{Kind: "approval.revoked", By: "slack:U0ROOT", Detail: []byte(`{"reason":"reviewer_lost_authority","words":"left the team"}`)}, "Revoked by @U0ROOT: someone who approved this may no longer approve it, so the approvals don't suffice, “left the team”. Nothing was executed"},
 		{Happening{Kind: "execution.claimed", Detail: []byte(`{"attempt":1,"lookup":true}`)}, "Asked the tool whether it had happened"},
 		// What is not known is told by its own name.
 		{Happening{Kind: "moon.rose", From: "pending", To: "approved", By: "system"}, "moon.rose: pending → approved · Holdpoint"},

@@ -15,6 +15,8 @@ type File struct {
 // Config is a set of configuration files, compiled.
 type Config struct {
 	Tenants map[string]*Tenant
+
+	places map[*Rule]*Problem // where each rule stands, for warnings
 }
 
 // Names lists the tenants, sorted.
@@ -85,6 +87,7 @@ func Parse(files []File) (*Config, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+	config.places = r.places
 	return config, nil
 }
 

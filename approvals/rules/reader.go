@@ -35,6 +35,7 @@ func (p *Problem) Error() string {
 
 // reader turns nodes into settings and collects every problem on the way.
 type reader struct {
+	places   map[*Rule]*Problem
 	file     string
 	problems []*Problem
 }
@@ -71,6 +72,18 @@ func (r *reader) fault(n *node, path, format string, a ...any) {
 		p.Line, p.Col = n.line, n.col
 	}
 	r.problems = append(r.problems, p)
+}
+
+// place remembers where a rule stands.
+func (r *reader) place(rule *Rule, n *node, path string) {
+	if r.places == nil {
+		r.places = map[*Rule]*Problem{}
+	}
+	p := &Problem{File: r.file, Path: path}
+	if n != nil {
+		p.Line, p.Col = n.line, n.col
+	}
+	r.places[rule] = p
 }
 
 // object is a mapping whose keys are known. A nil object reads as empty, so that a

@@ -114,6 +114,7 @@ func (r *reader) rules(o *object, known names) []*Rule {
 func (r *reader) rule(index int, path string, n *node, known names) *Rule {
 	o := r.object(n, path, ruleKeys...)
 	rule := &Rule{Index: index, Name: o.needText("name"), Text: o.needText("when")}
+	r.place(rule, n, path)
 	if rule.Name != "" && !ruleName.MatchString(rule.Name) {
 		o.fault("name", "a rule's name is letters, digits, dots, - and _, at most 63")
 	}

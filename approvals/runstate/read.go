@@ -28,6 +28,8 @@ var (
 	// ErrNothingWaits means that no call waits in the state (state_mismatch). It
 	// is an ErrMismatch.
 	ErrNothingWaits = fmt.Errorf("%w: nothing waits in it", ErrMismatch)
+	// ErrStopped means that the caller left before the search was over.
+	ErrStopped = errors.New("runstate: the search was stopped")
 )
 
 // StandingError says that the state holds a decision that was not made here
@@ -104,6 +106,12 @@ func Schemas(format string) []string {
 // The errors: ErrNotJSON, ErrVersion, ErrMismatch, ErrNothingWaits,
 // *StandingError, *SecretError.
 func Read(format string, state []byte, given ...Call) (Reading, error) {
+	return ReadUntil(nil, format, state, given...)
+}
+
+// ReadUntil is Read, which can take seconds for a large state, for a caller who may leave: once stop says true, the search for secrets
+// ends with ErrStopped.
+func ReadUntil(stop func() bool, format string, state []byte, given ...Call) (Reading, error) {
 	r := Reading{Format: format}
 	switch dialect := dialects[format]; {
 	case dialect != nil:
@@ -119,7 +127,7 @@ func Read(format string, state []byte, given ...Call) (Reading, error) {
 		if err != nil {
 			return Reading{}, err
 		}
-		if err := refuse(root.value, r.Calls); err != nil {
+		if err := refuse(root.value, r.Calls, stop); err != nil {
 			return Reading{}, err
 		}
 		if len(r.Calls) == 0 {
@@ -131,7 +139,7 @@ func Read(format string, state []byte, given ...Call) (Reading, error) {
 		if err != nil {
 			return Reading{}, err
 		}
-		return r, refuse(root.value, given)
+		return r, refuse(root.value, given, stop)
 	case format == FormatNone:
 		if len(state) != 0 && string(state) != "null" {
 			return Reading{}, fmt.Errorf("%w: the format %q comes without a state", ErrMismatch, FormatNone)
@@ -143,13 +151,16 @@ func Read(format string, state []byte, given ...Call) (Reading, error) {
 }
 
 // refuse finds what must not be in a state in which calls wait.
-func refuse(root any, calls []Call) error {
+func refuse(root any, calls []Call, stop func() bool) error {
 	own := newCopies(calls)
 	if pointer, found := standing(root, own); found {
 		return &StandingError{Pointer: pointer}
 	}
-	if located, found := credential(root, own); found {
+	if located, found := credential(root, own, stop); found {
 		return &SecretError{Pointer: located.Pointer, Rule: located.Rule}
+	}
+	if stop != nil && stop() {
+		return ErrStopped
 	}
 	return nil
 }

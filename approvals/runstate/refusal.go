@@ -50,8 +50,8 @@ func (c *copies) is(value any) bool {
 }
 
 // credential finds the first credential of a state.
-func credential(root any, own *copies) (secret.Located, bool) {
-	for located := range secret.Walk(root, secret.Options{Unpack: true, Skip: own.is}) {
+func credential(root any, own *copies, stop func() bool) (secret.Located, bool) {
+	for located := range secret.Walk(root, secret.Options{Unpack: true, Skip: own.is, Stop: stop}) {
 		return located, true
 	}
 	return secret.Located{}, false

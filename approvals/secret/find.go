@@ -105,7 +105,10 @@ func Find(s string) []Finding {
 type leak struct{ rule, text string }
 
 // leaks gives what the detector finds, window by window.
-func leaks(s string) iter.Seq[leak] {
+func leaks(s string) iter.Seq[leak] { return leaksUntil(s, func() bool { return false }) }
+
+// leaksUntil is leaks for a caller who may leave: stop is asked before every window.
+func leaksUntil(s string, stop func() bool) iter.Seq[leak] {
 	return func(yield func(leak) bool) {
 		d := load()
 		if len(s) > window && strings.Contains(s, "-----") {
@@ -116,6 +119,9 @@ func leaks(s string) iter.Seq[leak] {
 			}
 		}
 		for from, end := 0, 0; end < len(s) && len(s)-from >= shortest; from = nextWindow(s, from, end) {
+			if stop() {
+				return
+			}
 			end = windowEnd(s, from)
 			part := s[from:end]
 			if d.keywords != nil && d.keywords.MatchFirstString(strings.ToLower(part)) == nil {

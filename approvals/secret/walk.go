@@ -32,6 +32,9 @@ type Options struct {
 	// Skip, if set, is asked for every value; true leaves out the value and all
 	// that is in it.
 	Skip func(value any) bool
+	// Stop, if set, is asked before every value and every part of a long string; true ends the walk, and
+	// what it has not found tells nothing.
+	Stop func() bool
 }
 
 // Walk finds the credentials in a decoded document (map[string]any, []any and
@@ -84,13 +87,15 @@ func plainName(key string) bool {
 	return len(key) < 32 && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-$") == ""
 }
 
+func (w *walker) stopped() bool { return w.Stop != nil && w.Stop() }
+
 // find gives the rule of the first finding in s, or "".
 func (w *walker) find(s string) string {
 	if _, clean := w.clean[s]; clean {
 		return ""
 	}
-	if rule := first(s); rule != "" {
-		return rule
+	for leak := range leaksUntil(s, w.stopped) {
+		return leak.rule
 	}
 	if len(s) <= rememberedLen {
 		w.clean[s] = struct{}{}
@@ -105,6 +110,9 @@ const maxUnpack = 32
 // value walks v and says whether to go on. at is "" outside of unpacked
 // strings; named says that v stands under a credential-like name.
 func (w *walker) value(v any, pointer, at string, named bool, unpacked int) bool {
+	if w.stopped() {
+		return false
+	}
 	if w.Skip != nil && w.Skip(v) {
 		return true
 	}

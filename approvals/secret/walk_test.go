@@ -3,6 +3,7 @@ package secret
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,5 +80,24 @@ func TestUnpackRefuses(t *testing.T) {
 	v, ok := unpack(`{"a":"\ud800","n":1.5,"t":true}`)
 	if want := map[string]any{"a": "\uFFFD", "n": 1.5, "t": true}; !ok || !cmp.Equal(v, any(want)) {
 		t.Errorf("a lone surrogate stops it: %v", v)
+	}
+}
+
+// A walk ends when it is told to, between the values and within a long string.
+func TestWalkStops(t *testing.T) {
+	t.Parallel()
+	const key = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	long := strings.Repeat("ghp_ nothing here ", 4*window/18) + key
+	for what, document := range map[string]any{"values": []any{"a", "b", "c", "d", key}, "windows": long} {
+		asked := 0
+		for range Walk(document, Options{Stop: func() bool { asked++; return asked > 3 }}) {
+			t.Errorf("%s: found after it was stopped", what)
+		}
+		if asked != 4 {
+			t.Errorf("%s: asked %d times", what, asked)
+		}
+		if len(slices.Collect(Walk(document, Options{Stop: func() bool { return false }}))) != 1 {
+			t.Errorf("%s: not found", what)
+		}
 	}
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/approvals/seal"
 	"github.com/holdpoint/holdpoint/bot"
 	"github.com/holdpoint/holdpoint/worker"
 )
@@ -42,26 +44,41 @@ func (d *doctor) fail(what, detail string) {
 // Run looks at everything that serve and worker need, in the order in which they need it.
 func (c checkCmd) Run(ctx context.Context, io streams) error {
 	d := &doctor{io: io}
-	c.keyset(d)
+	sealer := c.keyset(d)
 	c.redis(ctx, d)
 	client := c.slack(ctx, d)
-	c.database(ctx, d, client)
+	c.database(ctx, d, client, sealer)
 	if d.failed {
 		return errFailed
 	}
 	return nil
 }
 
-func (c checkCmd) keyset(d *doctor) {
+// keyset gives the sealer, nil where there is none that works.
+func (c checkCmd) keyset(d *doctor) *seal.Sealer {
 	sealer, err := c.openSealer()
 	if err == nil {
 		err = sealer.Check()
 	}
 	if err != nil {
 		d.fail("keyset", err.Error())
-		return
+		return nil
 	}
 	d.ok("keyset", "seals and opens")
+	return sealer
+}
+
+// opens holds the keyset against what the database has: another keyset that works fails every decision.
+func opens(ctx context.Context, d *doctor, core *approvals.Service) {
+	held, err := core.CheckKeyset(ctx)
+	switch {
+	case errors.Is(err, approvals.ErrOtherKeyset):
+		d.fail("keyset", "doesn't open what this database holds; HOLDPOINT_KEYSET must be the keyset that serve and worker sealed with, or one rotated from it")
+	case err != nil:
+		d.fail("keyset", "whether it opens what the database holds cannot be said: "+err.Error())
+	case held:
+		d.ok("keyset", "opens what this database holds")
+	}
 }
 
 func (c checkCmd) redis(ctx context.Context, d *doctor) {
@@ -90,7 +107,7 @@ func (c checkCmd) redis(ctx context.Context, d *doctor) {
 	}
 }
 
-func (c checkCmd) database(ctx context.Context, d *doctor, client *bot.Client) {
+func (c checkCmd) database(ctx context.Context, d *doctor, client *bot.Client, sealer *seal.Sealer) {
 	dsn, err := c.dsn()
 	if err != nil {
 		d.fail("database", err.Error())
@@ -108,7 +125,10 @@ func (c checkCmd) database(ctx context.Context, d *doctor, client *bot.Client) {
 	}
 	d.ok("database", "answers, schema is current")
 	skew(ctx, d, pool)
-	core := approvals.New(approvals.Options{Clicks: pool, Intake: pool, Work: pool})
+	core := approvals.New(approvals.Options{Clicks: pool, Intake: pool, Work: pool, Sealer: sealer})
+	if sealer != nil {
+		opens(ctx, d, core)
+	}
 	names, err := core.Tenants(ctx)
 	if err != nil || len(names) == 0 {
 		d.fail("configuration", "there is none; run `holdpoint config apply`")

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -39,6 +41,9 @@ func (c configCheck) Run(io streams) error {
 	for _, name := range cfg.Names() {
 		t := cfg.Tenants[name]
 		_, _ = fmt.Fprintf(io.out, "ok    %s: %d rules, %d tools, %d agents\n", name, len(t.Rules), len(t.Tools), len(t.Agents))
+	}
+	for _, w := range cfg.Warnings() {
+		_, _ = fmt.Fprintln(io.out, "warn  "+w.Error())
 	}
 	return nil
 }
@@ -118,6 +123,16 @@ func showImpact(found approvals.Impact, blocks string, io streams) {
 	show(fmt.Sprintf("could not check %d: their people or groups are not mirrored (recently enough), or their arguments cannot be opened", len(found.Unchecked)), found.Unchecked)
 }
 
+// listingTime is how long `config apply` looks at what waits before it applies.
+const listingTime = 10 * time.Second
+
+func whyUnlisted(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("it takes longer than %s", listingTime)
+	}
+	return err.Error()
+}
+
 type configApply struct{ configFiles }
 
 func (c configApply) Run(ctx context.Context, all *cli, io streams) error {
@@ -134,14 +149,18 @@ func (c configApply) Run(ctx context.Context, all *cli, io streams) error {
 		return err
 	}
 	// Looked at before: what the new configuration blocks may have ended a moment after it is active.
-	blocks := map[string]approvals.Impact{}
+	// It is a courtesy: a revision that takes authority away waits for no listing.
+	blocks, unlisted := map[string]approvals.Impact{}, map[string]error{}
 	for _, name := range cfg.Names() {
 		if all.Config.Keyset == "" {
 			break
 		}
-		if blocks[name], err = core.Impact(ctx, cfg.Tenants[name]); err != nil {
-			return fmt.Errorf("tenant %s: what it would block cannot be listed; nothing was applied: %w", name, err)
-		}
+		looking, stop := context.WithTimeout(ctx, listingTime)
+		blocks[name], unlisted[name] = core.Impact(looking, cfg.Tenants[name])
+		stop()
+	}
+	if err := ctx.Err(); err != nil {
+		return err // whoever typed it ended it
 	}
 	applied, err := core.Apply(ctx, cfg, operator())
 	for _, a := range applied {
@@ -156,6 +175,10 @@ func (c configApply) Run(ctx context.Context, all *cli, io streams) error {
 		if a.Changed && a.Revision > 1 {
 			if all.Config.Keyset == "" {
 				_, _ = fmt.Fprintln(io.out, "  set HOLDPOINT_KEYSET to see which waiting approvals a configuration blocks")
+			}
+			if err := unlisted[a.Tenant]; err != nil {
+				_, _ = fmt.Fprintf(io.out, "  which waiting approvals it blocks could not be listed: %s\n", whyUnlisted(err))
+				continue
 			}
 			found := blocks[a.Tenant]
 			delete(found.Blocked, approvals.ReasonToolChanged) // ended, and listed above
@@ -209,22 +232,39 @@ func (c configShow) Run(ctx context.Context, all *cli, io streams) error {
 			return err
 		}
 	}
-	for _, name := range names {
+	for i, name := range names {
 		t, revision, err := core.ActiveTenant(ctx, name)
 		if err != nil {
 			return err
 		}
-		text, err := yamlOf(t.Body())
+		text, err := yamlOf(name, t.Body())
 		if err != nil {
 			return err
+		}
+		if i > 0 { // a file each: their egress may differ
+			_, _ = fmt.Fprintln(io.out, "---")
 		}
 		_, _ = fmt.Fprintf(io.out, "# %s, revision %d\n%s", name, revision, text)
 	}
 	return nil
 }
 
-// yamlOf writes a stored body as people read it.
-func yamlOf(body []byte) (string, error) {
-	text, err := yaml.JSONToYAML(body)
+// yamlOf writes a stored body as the configuration file that it comes from, which `config check` takes.
+func yamlOf(name string, body []byte) (string, error) {
+	var parts map[string]json.RawMessage
+	if err := json.Unmarshal(body, &parts); err != nil {
+		return "", err
+	}
+	tenant, err := json.Marshal(map[string]json.RawMessage{name: parts["tenant"]})
+	if err != nil {
+		return "", err
+	}
+	delete(parts, "tenant")
+	parts["tenants"] = tenant
+	file, err := json.Marshal(parts)
+	if err != nil {
+		return "", err
+	}
+	text, err := yaml.JSONToYAML(file)
 	return string(text), err
 }

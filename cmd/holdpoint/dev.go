@@ -51,7 +51,7 @@ type dev struct {
 	sim    *slacksim.Sim
 	simURL string
 	core   atomic.Pointer[approvals.Service] // the page asks from its start on
-	agent  *demoAgent
+	agent  atomic.Pointer[demoAgent]         // nil while there is none to run
 	tool   *demoTool
 	empty  emptyQueues
 	undo   []func()
@@ -100,8 +100,8 @@ func (c devCmd) Run(ctx context.Context, io streams) (err error) {
 	if d.cmd.Data != "" {
 		g.Go(func() error { d.repost(ctx, s.core, w.reposter()); return nil })
 	}
-	if d.agent != nil {
-		g.Go(func() error { return d.agent.run(ctx) })
+	if agent := d.agent.Load(); agent != nil {
+		g.Go(func() error { return agent.run(ctx) })
 	}
 	d.banner(time.Since(began))
 	return g.Wait()
@@ -186,8 +186,9 @@ func (d *dev) product(ctx context.Context, dsn, redisURL string) (*server, *work
 		}
 		d.tool = newDemoTool(state, d.sim.Refresh)
 		mux.Handle("/demo/", d.tool)
-		d.agent = newDemoAgent(d.base, filepath.Join(d.dir, "webhook-secret"), state, d.sim.Refresh)
-		mux.Handle("POST /demo/resume", d.agent)
+		agent := newDemoAgent(d.base, filepath.Join(d.dir, "webhook-secret"), state, d.sim.Refresh)
+		d.agent.Store(agent)
+		mux.Handle("POST /demo/resume", agent)
 	}
 	return s, w, nil
 }
@@ -200,12 +201,24 @@ func (d *dev) configure(ctx context.Context, core *approvals.Service) error {
 		if err != nil {
 			return problems(d.io, err)
 		}
-		_, err = core.Apply(ctx, cfg, by)
+		_, err = core.Apply(ctx, cfg, operator()) // somebody's own, which a later start without --config keeps
 		return err
 	}
-	secret, err := d.agent.makeSecret()
+	kept, err := d.keeps(ctx, core, by)
 	if err != nil {
 		return err
+	}
+	agent := d.agent.Load()
+	secret, err := agent.makeSecret()
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		if kept.Agents[demoAgentName] == nil {
+			d.agent.Store(nil) // this configuration has other agents, so that the demo's has nothing to do
+			return nil
+		}
+		return agent.makeKey(ctx, core, by)
 	}
 	text := strings.NewReplacer("{{BASE}}", d.base, "{{SECRET}}", secret).Replace(demoConfig)
 	cfg, err := rules.Parse([]rules.File{{Name: "demo/holdpoint.yaml", Data: []byte(text)}})
@@ -215,7 +228,28 @@ func (d *dev) configure(ctx context.Context, core *approvals.Service) error {
 	if _, err := core.Apply(ctx, cfg, by); err != nil {
 		return err
 	}
-	return d.agent.makeKey(ctx, core, by)
+	return agent.makeKey(ctx, core, by)
+}
+
+// demoTenant is the one that the demo's configuration has.
+const demoTenant = "acme"
+
+// keeps gives the active configuration where somebody else than dev made it: the demo's rules never replace what a person applied, as
+// held calls would run under them. It is nil where the demo's own is to be applied.
+func (d *dev) keeps(ctx context.Context, core *approvals.Service, dev approvals.Actor) (*rules.Tenant, error) {
+	author, err := core.ActiveAuthor(ctx, demoTenant)
+	if errors.Is(err, approvals.ErrNoConfig) || err == nil && author == dev {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, revision, err := core.ActiveTenant(ctx, demoTenant)
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(d.io.out, "\n  keeps revision %d of %s; --config FILE replaces it\n", revision, demoTenant)
+	return t, err
 }
 
 // repost brings back the cards of what is not over, oldest first: the simulator of the earlier start is gone, and its messages with
@@ -274,8 +308,9 @@ func (d *dev) banner(took time.Duration) {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "  %-18s %s\n", r[0], r[1])
 	}
-	if d.agent != nil {
-		fmt.Fprintf(&b, "\n  An agent's key, to try the API with:\n  export HOLDPOINT_API=%s HOLDPOINT_KEY=%s\n", d.base, d.agent.key)
+	agent := d.agent.Load()
+	if agent != nil {
+		fmt.Fprintf(&b, "\n  An agent's key, to try the API with:\n  export HOLDPOINT_API=%s HOLDPOINT_KEY=%s\n", d.base, agent.key)
 	}
 	kept := "  The data goes when this ends (Ctrl-C); --data DIR keeps it."
 	switch {
@@ -284,7 +319,7 @@ func (d *dev) banner(took time.Duration) {
 	case d.cmd.Data != "":
 		kept = "  The data is kept in " + d.dir + "."
 	}
-	if d.agent == nil {
+	if agent == nil {
 		kept = "  A key for one of your agents:  go run ./cmd/holdpoint keys create --database-url URL --tenant T --agent A\n" + kept
 	}
 	b.WriteString(`

@@ -77,7 +77,7 @@ func (a *demoAgent) makeKey(ctx context.Context, core *approvals.Service, by app
 			return err
 		}
 	}
-	if a.key, _, err = core.CreateKey(ctx, "acme", demoAgentName, nil, by); err != nil {
+	if a.key, _, err = core.CreateKey(ctx, demoTenant, demoAgentName, nil, by); err != nil {
 		return err
 	}
 	a.state.do(func(k *demoKept) bool { k.Key = a.key; return true })

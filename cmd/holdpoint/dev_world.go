@@ -71,7 +71,8 @@ func nextPort(base string) string {
 
 // panel is what the page shows beside the channel: the outside world that the approvals are about.
 func (d *dev) panel() slacksim.Panel {
-	if d.agent == nil || d.tool == nil {
+	agent := d.agent.Load()
+	if agent == nil || d.tool == nil {
 		return slacksim.Panel{Title: "Your configuration", Items: append(d.paused(), slacksim.PanelItem{Label: "API", Value: d.base + "/v1/approvals"})}
 	}
 	effects, requests, last := d.tool.counts()
@@ -86,7 +87,7 @@ func (d *dev) panel() slacksim.Panel {
 	if last != "" {
 		p.Items = append(p.Items, slacksim.PanelItem{Label: "Last effect", Value: last, Tone: "good"})
 	}
-	p.Items = append(p.Items, d.agent.items()...)
+	p.Items = append(p.Items, agent.items()...)
 	for _, s := range scenarios {
 		p.Actions = append(p.Actions, slacksim.PanelAction{Label: s.label, ID: s.id})
 	}
@@ -128,8 +129,9 @@ func (d *dev) called(actor string) string {
 
 // act is a button of the panel: the demo agent starts another run.
 func (d *dev) act(id string) error {
-	if d.agent == nil {
+	agent := d.agent.Load()
+	if agent == nil {
 		return fmt.Errorf("the demo's agent is not running")
 	}
-	return d.agent.start(id)
+	return agent.start(id)
 }

@@ -31,7 +31,7 @@ func operator() approvals.Actor {
 }
 
 type keysCreate struct {
-	Tenant string   `required:"" help:"The tenant."`
+	Tenant string   `required:"" help:"The tenant." env:"HOLDPOINT_TENANT"`
 	Agent  string   `required:"" help:"An agent of its configuration."`
 	Tools  []string `help:"Only these tools; default: all the agent's."`
 }

@@ -100,6 +100,12 @@ func (c approvalsShow) Run(ctx context.Context, io streams) error {
 	}
 	_, _ = fmt.Fprintf(io.out, "reviewers %s, quorum %d, votes that count %d\nsnapshot  %s\n\n",
 		strings.Join(slices.Concat(e.Groups, e.Users), ", "), e.Quorum, e.View.Approving(), templates.Visible(string(e.View.Snapshot)))
+	for _, v := range e.View.Votes {
+		_, _ = fmt.Fprintf(io.out, "vote      %s\n", templates.Vote{By: v.By, Decision: v.Decision, At: v.At, Void: v.Void}.Plain())
+	}
+	if len(e.View.Votes) > 0 {
+		_, _ = fmt.Fprintln(io.out)
+	}
 	for i, told := range interactions.Trail(e.Events) { // the kind stands by it, for whoever greps
 		_, _ = fmt.Fprintf(io.out, "%s  %-28s %s\n", told.At.Format("2006-01-02 15:04:05.000"), e.Events[i].Kind, told.Plain())
 	}

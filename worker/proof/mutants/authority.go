@@ -159,7 +159,7 @@ var authority = []mutant{
 	},
 	{
 		guard: "two statements are two people's", holds: "I18", file: "approvals/reconcile.go",
-		old: " || first.Person == said.Person {", broken: " {",
+		old: "case t.Person == said.Person || t.By == said.By:", broken: "case t.By == said.By:",
 		packages: core, tests: "^TestSecondPersonIsAnotherPerson$",
 	},
 	{
