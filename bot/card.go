@@ -56,7 +56,7 @@ func cardOfView(v approvals.View) templates.Card {
 		c.Duration = v.EndedAt.Sub(*v.StartedAt)
 	}
 	if l := v.Ledger; l != nil {
-		c.Ledger, c.Attempt, c.NextTry, c.Error, c.Reused = string(l.State), l.Attempts, at(l.NextTryAt), l.Error, l.Reused > 0
+		c.Ledger, c.Attempt, c.NextTry, c.Error = string(l.State), l.Attempts, at(l.NextTryAt), l.Error
 	}
 	snapshot(&c, v.Snapshot)
 	return c

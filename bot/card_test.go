@@ -54,7 +54,7 @@ func TestEveryFieldReachesTheCard(t *testing.T) {
 		Requester: "slack:U0BOB", AppVersion: "release-agent/v1", Reason: "why", Arguments: []byte(`{"n":5.00}`), Redacted: []string{"/token"},
 		Links: []templates.Link{{Text: "Diff", URL: "https://x.example/"}}, Rule: "production-deploys", RuleRevision: 3,
 		Status: "approved", Held: "paused", HeldSince: *at(1), Quorum: 1, Votes: 1, VotesBy: []string{"slack:U0ALICE"},
-		DecideBy: f.DecideBy, ExecuteBy: *at(9), Ledger: "failed_retryable", Attempt: 2, NextTry: *at(4), Duration: time.Minute, Reused: true,
+		DecideBy: f.DecideBy, ExecuteBy: *at(9), Ledger: "failed_retryable", Attempt: 2, NextTry: *at(4), Duration: time.Minute,
 		Error: "503", Decisions: f.Scope.Decisions, Mention: f.Admins, Values: c.Values,
 	}
 	if d := cmp.Diff(want, c); d != "" {

@@ -65,7 +65,6 @@ type Card struct {
 	NextTry     time.Time
 	Duration    time.Duration // of the attempt that ended it
 	Receipt     string        // scanned for secrets and short
-	Reused      bool          // the stored result was used
 	Error       string        // redacted
 
 	Decisions []string          // what may be decided: approve, reject, edit, respond

@@ -155,7 +155,6 @@ func gallery() map[string]Card {
 		"completed": set(StatusCompleted, func(c *Card) {
 			c.Ledger, c.Duration, c.Receipt = "succeeded", 1234*time.Millisecond, "re_8842"
 		}),
-		"completed_reused": set(StatusCompleted, func(c *Card) { c.Ledger, c.Reused = "succeeded", true }),
 		"retrying": approved(func(c *Card) {
 			c.Ledger, c.Attempt, c.MaxAttempts, c.NextTry, c.Error = "failed_retryable", 1, 5, two.Add(time.Minute), "503 from the shop"
 		}),

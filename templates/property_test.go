@@ -74,7 +74,7 @@ func anyCard() *rapid.Generator[Card] {
 			DecideBy: at("decide by"), ExecuteBy: at("execute by"), DecidedBy: s("decided by"), DecidedAt: at("decided at"), RevokedBy: s("revoked by"), RevokedAt: at("revoked at"),
 			ReasonCode: code("code"), Message: s("message"), Ledger: rapid.SampledFrom([]string{"", "failed_retryable", "executing"}).Draw(t, "ledger"),
 			Attempt: rapid.IntRange(-1, 9).Draw(t, "attempt"), MaxAttempts: rapid.IntRange(-1, 9).Draw(t, "max"), NextTry: at("next"),
-			Duration: time.Duration(rapid.Int64().Draw(t, "duration")), Receipt: s("receipt"), Reused: rapid.Bool().Draw(t, "reused"), Error: s("error"),
+			Duration: time.Duration(rapid.Int64().Draw(t, "duration")), Receipt: s("receipt"), Error: s("error"),
 			Decisions: rapid.SliceOf(rapid.SampledFrom([]string{"approve", "reject", "edit", "respond", "delete"})).Draw(t, "decisions"),
 			Values:    map[string]string{}, Mention: people("mention"),
 		}

@@ -172,9 +172,6 @@ func completedLines(c Card) []Line {
 	if c.Receipt != "" {
 		l = compose(l, " · ", code(c.Receipt))
 	}
-	if c.Reused {
-		l = compose(l, " · result reused")
-	}
 	return []Line{l, approvers(c)}
 }
 
