@@ -196,3 +196,21 @@ func TestTraps(t *testing.T) {
 		})
 	}
 }
+
+// An intake holds its run alone while it judges: two at once must not both find that nothing waits (I21). Looked for, not its effect:
+// unique keys stand behind it.
+func TestIntakeHoldsItsRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	held := 0
+	pool := w.open("intake", 1, &interrupted{between: func() {
+		held = one[int](w, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+	}})
+	sealer, err := testSealer()
+	w.must(err)
+	_, err = New(Options{Clicks: pool, Intake: pool, Work: pool, Sealer: sealer, Directory: w.dir}).Submit(w.ctx, w.key, w.intake(call("a", "send_mail", mail)))
+	w.must(err)
+	if held != 1 {
+		t.Errorf("%d runs are held", held)
+	}
+}

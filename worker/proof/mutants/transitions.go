@@ -30,7 +30,7 @@ var transitions = []mutant{
 	{
 		guard: "a run's advisory lock", holds: "I21", file: "approvals/submit_tx.go",
 		old: "`SELECT pg_advisory_xact_lock($1)`", broken: "`SELECT pg_advisory_xact_lock_shared($1)`",
-		packages: core, tests: "^TestConcurrentIntakes$",
+		packages: core, tests: "^(TestIntakeHoldsItsRun|TestConcurrentIntakes)$",
 	},
 	{
 		guard: "repeat of an intake", holds: "I21", file: "approvals/submit_tx.go",
