@@ -85,7 +85,7 @@ func (s *Service) CardFacts(ctx context.Context, id ID) (CardFacts, error) {
 	t, revision, err := s.activeTenant(ctx, s.clicks, v.Tenant, false)
 	if err == nil && v.Status == Pending && revision != v.ConfigRevision { // the rule may ask for more votes than the row says
 		views := []View{out.View}
-		s.stands(ctx, v.Tenant, []*requestRow{f.req}, views)
+		s.stands(ctx, s.clicks, v.Tenant, []*requestRow{f.req}, views)
 		out.View = views[0]
 	}
 	if err == nil {

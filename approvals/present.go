@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdpoint/holdpoint/approvals/canon"
 )
@@ -13,25 +14,26 @@ import (
 // Present is whom an approval asks under the configuration that is active now. It is for eyes: what counts is judged again, under locks,
 // by Decide and by the claim.
 type Present struct {
-	Known            bool     // false: the rule may have changed, and the rest is what the request was made with
-	Revision         int64    // the active one
-	Rule             string   // empty: no rule takes the call any more, or its rule denies it; it can only be rejected
-	Users, Groups    []string // whose vote counts
-	Quorum           int      // the stricter of the request's and the rule's
-	ExcludeRequester bool
-	ExcludeEditor    bool
+	Known            bool     `json:"known"`           // false: the rule may have changed, and the rest is what the request was made with
+	Revision         int64    `json:"config_revision"` // the active one
+	Rule             string   `json:"rule"`            // empty: no rule takes the call any more, or its rule denies it; it can only be rejected
+	Users            []string `json:"users"`           // whose vote counts
+	Groups           []string `json:"groups"`
+	Quorum           int      `json:"quorum"` // the stricter of the request's and the rule's
+	ExcludeRequester bool     `json:"exclude_requester"`
+	ExcludeEditor    bool     `json:"exclude_editor"`
 }
 
 var sqlReadSealed = statement(`SELECT approval_id, arguments FROM approval_payload WHERE approval_id = ANY ($1)`)
 
 // present tells of a tenant's approvals how they stand under the active configuration. Only those of another revision are looked into,
 // one at a time, and for presentFor in all; an approval whose arguments or people cannot be read is not Known.
-func (s *Service) present(ctx context.Context, tenant string, rows []*requestRow) (map[ID]*Present, error) {
+func (s *Service) present(ctx context.Context, pool *pgxpool.Pool, tenant string, rows []*requestRow) (map[ID]*Present, error) {
 	out := map[ID]*Present{}
 	if len(rows) == 0 {
 		return out, nil
 	}
-	f, err := s.people(ctx, tenant, requesters(rows)...)
+	f, err := s.people(ctx, pool, tenant, requesters(rows)...)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func (s *Service) present(ctx context.Context, tenant string, rows []*requestRow
 	if len(ids) == 0 {
 		return out, nil
 	}
-	sealed, err := s.clicks.Query(ctx, sqlReadSealed, ids)
+	sealed, err := pool.Query(ctx, sqlReadSealed, ids)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -132,8 +134,8 @@ func (s *Service) standing(f *facts, r *requestRow, sealed []byte) (*Present, er
 }
 
 // stands puts what is present into the views of rows. What cannot be found out leaves them as they were made: nobody is kept from looking.
-func (s *Service) stands(ctx context.Context, tenant string, rows []*requestRow, views []View) {
-	now, err := s.present(ctx, tenant, rows)
+func (s *Service) stands(ctx context.Context, pool *pgxpool.Pool, tenant string, rows []*requestRow, views []View) {
+	now, err := s.present(ctx, pool, tenant, rows)
 	if err != nil {
 		s.log.WarnContext(ctx, "whom approvals ask now cannot be read; they are shown as they were made", "tenant", tenant, "error", err)
 		return

@@ -65,7 +65,7 @@ func (s *Service) lookAs(ctx context.Context, pool *pgxpool.Pool, id ID, key str
 }
 
 // own reads an approval of the key's agent and tools; anybody else's is not found (I22).
-func (s *Service) own(ctx context.Context, key Key, id ID) (View, []byte, error) {
+func (s *Service) own(ctx context.Context, key Key, id ID) (View, *facts, error) {
 	v, f, err := s.lookAs(ctx, s.intake, id, key.ID)
 	if err == nil {
 		err = f.caller(key)
@@ -73,16 +73,24 @@ func (s *Service) own(ctx context.Context, key Key, id ID) (View, []byte, error)
 	if err != nil {
 		return View{}, nil, err
 	}
-	return v, f.result, nil
+	return v, f, nil
 }
 
 // Get gives the agent one of its approvals, with the result where there is one.
 func (s *Service) Get(ctx context.Context, key Key, id ID) (View, error) {
-	v, sealedResult, err := s.own(ctx, key, id)
-	if err != nil || sealedResult == nil {
+	v, f, err := s.own(ctx, key, id)
+	if err != nil {
 		return v, err
 	}
-	v.Result, err = s.opened(sealedResult, seal.ResultAAD(v.Tenant, id.String()))
+	if _, revision, err := s.activeTenant(ctx, s.intake, v.Tenant, false); err == nil && v.Status == Pending && revision != v.ConfigRevision {
+		views := []View{v} // the rule may ask other people now
+		s.stands(ctx, s.intake, v.Tenant, []*requestRow{f.req}, views)
+		v = views[0]
+	}
+	if f.result == nil {
+		return v, nil
+	}
+	v.Result, err = s.opened(f.result, seal.ResultAAD(v.Tenant, id.String()))
 	if err != nil {
 		return View{}, fmt.Errorf("%w: result of %s", ErrCorrupt, id)
 	}
@@ -244,7 +252,7 @@ func (s *Service) Explain(ctx context.Context, tenant string, id ID) (Explanatio
 		return Explanation{}, err
 	}
 	views := []View{v}
-	s.stands(ctx, tenant, []*requestRow{f.req}, views)
+	s.stands(ctx, s.clicks, tenant, []*requestRow{f.req}, views)
 	out := Explanation{View: views[0], Present: views[0].asks()}
 	if made, err := s.tenantAt(ctx, s.clicks, tenant, v.ConfigRevision); err == nil {
 		if rule, ok := made.Rule(v.Rule); ok {
@@ -286,7 +294,7 @@ func (s *Service) Open(ctx context.Context, tenant string, limit int) ([]View, e
 			pending = append(pending, r)
 		}
 	}
-	s.stands(ctx, tenant, pending, views)
+	s.stands(ctx, s.clicks, tenant, pending, views)
 	at := map[ID]int{}
 	ids := make([]ID, len(views))
 	for i, v := range views {

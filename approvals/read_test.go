@@ -134,6 +134,11 @@ func TestExplain(t *testing.T) {
 		w.must(err)
 		open, err := w.s.Open(w.ctx, "acme", 10)
 		w.must(err)
+		got, err := w.s.Get(w.ctx, w.key, v.ApprovalID)
+		w.must(err)
+		if got.Present == nil || !got.Present.Known || got.Present.Rule != rule || got.Present.Quorum != quorum || strings.Join(got.Present.Groups, "") != groups {
+			t.Fatalf("%s: the agent reads %+v", what, got.Present)
+		}
 		if !e.Known || e.Rule != rule || e.Quorum != quorum || strings.Join(e.Groups, "") != groups || f.Needs() != quorum || open[0].Needs() != quorum || e.RuleText == "" {
 			t.Fatalf("%s: now %q (%v) of %v, quorum %d; card %d, list %d", what, e.Rule, e.Known, e.Groups, e.Quorum, f.Needs(), open[0].Needs())
 		}

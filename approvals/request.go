@@ -169,8 +169,8 @@ type View struct {
 	Result          json.RawMessage `json:"result,omitempty"`
 	ToldAt          *time.Time      `json:"told_at,omitempty"`
 	Version         int64           `json:"version"`
-	Present         *Present        `json:"-"` // whom it asks now; only where people look: lists, cards, Details
-	Now             time.Time       `json:"-"` // the database's clock when the row was read
+	Present         *Present        `json:"present,omitempty"` // whom it asks now, where that is looked up: Get, lists for people, cards, Details
+	Now             time.Time       `json:"-"`                 // the database's clock when the row was read
 }
 
 // Event is one audit row of an approval, oldest first.

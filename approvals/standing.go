@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdpoint/holdpoint/approvals/rules"
 )
@@ -21,7 +22,7 @@ type Standing struct {
 
 // Standing reads a person's standing. It fails closed: what cannot be read is a Denial.
 func (s *Service) Standing(ctx context.Context, tenant string, by Reviewer) (Standing, error) {
-	f, err := s.people(ctx, tenant, by.UserID)
+	f, err := s.people(ctx, s.clicks, tenant, by.UserID)
 	if err != nil {
 		return Standing{}, err
 	}
@@ -50,9 +51,9 @@ func (p Standing) MayDecide(v View) bool {
 }
 
 // people reads what of the directory decides about some people, in one consistent batch.
-func (s *Service) people(ctx context.Context, tenant string, users ...string) (*facts, error) {
+func (s *Service) people(ctx context.Context, pool *pgxpool.Pool, tenant string, users ...string) (*facts, error) {
 	f := &facts{users: map[string]person{}, groups: map[string]group{}, members: map[membership]bool{}, blocked: map[string]bool{}, stops: map[string]bool{}}
-	t, revision, err := s.activeTenant(ctx, s.clicks, tenant, true)
+	t, revision, err := s.activeTenant(ctx, pool, tenant, true)
 	if err != nil {
 		return nil, err
 	}
@@ -67,5 +68,5 @@ func (s *Service) people(ctx context.Context, tenant string, users ...string) (*
 	b.Queue(sqlReadDoor, tenant, "", "").Query(f.scanStops)
 	b.Queue(sqlClock).QueryRow(func(row pgx.Row) error { return row.Scan(&f.now) })
 	b.Queue(sqlCommit)
-	return f, unavailable(s.clicks.SendBatch(ctx, b).Close())
+	return f, unavailable(pool.SendBatch(ctx, b).Close())
 }

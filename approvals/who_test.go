@@ -203,7 +203,7 @@ func TestWhoMayBeBehindACall(t *testing.T) {
 		}
 	}
 	// A group of theirs is none to a condition: a guest is not on call, and a contractor without standing is no way around a rule.
-	f, err := w.s.people(w.ctx, "acme", everybody...)
+	f, err := w.s.people(w.ctx, w.s.clicks, "acme", everybody...)
 	w.must(err)
 	for _, user := range everybody {
 		full := contains([]string{alice, bob, carol, dave, req, root, second}, user)
