@@ -35,6 +35,7 @@ var ErrListChanged = errors.New("what would start has changed since it was liste
 type Suspension struct {
 	InFlight   []View
 	WouldStart []View
+	Waiting    []ID   // for people; their cards are painted anew. Only from Suspend
 	Listed     string // names the throw of the switch and exactly WouldStart
 }
 
@@ -103,7 +104,8 @@ func (rq SuspendRequest) unchanged(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// Suspend commits the switch under config_active FOR UPDATE: a claim sees it, or was committed before it and is listed as in flight.
+// Suspend commits the switch under config_active FOR UPDATE: a claim sees it, or was committed before it and is listed as in flight. The
+// cards of what waits for people are promised anew in the same transaction: a kill after it loses none of them (L6).
 func (s *Service) Suspend(ctx context.Context, rq SuspendRequest) (Suspension, error) {
 	t, _, err := s.activeTenant(ctx, s.clicks, rq.Tenant, true)
 	if err != nil {
@@ -130,20 +132,42 @@ func (s *Service) Suspend(ctx context.Context, rq SuspendRequest) (Suspension, e
 	if !rq.Active {
 		kind = "execution.unsuspended"
 	}
+	var cards []OutboxItem
 	err = s.administer(ctx, rq.Tenant, rq.By, rq.Surface, kind, map[string]any{"scope": rq.Scope, "name": rq.Name, "reason": rq.Reason}, func(ctx context.Context, tx pgx.Tx) error {
 		if err := rq.unchanged(ctx, tx); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, sqlSuspend, rq.Tenant, rq.Scope, rq.Name, rq.Active, rq.Reason, string(rq.By)); err != nil || rq.Active {
+		if _, err := tx.Exec(ctx, sqlSuspend, rq.Tenant, rq.Scope, rq.Name, rq.Active, rq.Reason, string(rq.By)); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, sqlRingHeld, rq.Tenant) // what was held is looked at by the next sweep
+		var err error
+		if cards, err = repaint(ctx, tx, sqlRepaintUnder, rq.Tenant, rq.Scope, rq.Name); err != nil || rq.Active {
+			return err
+		}
+		_, err = tx.Exec(ctx, sqlRingHeld, rq.Tenant) // what was held is looked at by the next sweep
 		return err
 	})
 	if err != nil {
 		return Suspension{}, err
 	}
-	return s.Reach(ctx, rq.Tenant, rq.Scope, rq.Name)
+	s.woke(cards)
+	out, err := s.Reach(ctx, rq.Tenant, rq.Scope, rq.Name)
+	for _, c := range cards {
+		out.Waiting = append(out.Waiting, ID(c.Subject))
+	}
+	return out, err
+}
+
+// repaint runs a statement that takes cards for unpainted, and gives the outbox rows which promise to paint them.
+func repaint(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]OutboxItem, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o OutboxItem, err error) {
+		o.Kind = OutboxCard
+		return o, row.Scan(&o.ID, &o.Subject)
+	})
 }
 
 // BlockRequest takes a person's authority away at once, or gives it back. It beats configuration and Slack.
@@ -168,6 +192,14 @@ var (
 		WHERE o.tenant_id = $1 AND r.status = 'pending'
 	), unpainted AS (
 		UPDATE card c SET shown_version = least(c.shown_version, 0) - 1 FROM touched t WHERE c.card_id = t.card_id -- each ask is a lower number: see SaveShown
+	)
+	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT gen_random_uuid(), 'card', t.approval_id FROM touched t RETURNING outbox_id, subject_id`)
+	// Cards of what waits for people under a switch, in the same way.
+	sqlRepaintUnder = statement(`WITH touched AS (
+		SELECT r.approval_id, r.card_id FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
+		WHERE o.tenant_id = $1 AND r.status = 'pending' AND ($2 = 'tenant' OR $2 = 'agent' AND r.agent = $3 OR $2 = 'tool' AND r.tool_name = $3)
+	), unpainted AS (
+		UPDATE card c SET shown_version = least(c.shown_version, 0) - 1 FROM touched t WHERE c.card_id = t.card_id
 	)
 	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT gen_random_uuid(), 'card', t.approval_id FROM touched t RETURNING outbox_id, subject_id`)
 	// What the person's word still carries: votes on what waits or is approved, and calls that they are behind.
@@ -209,22 +241,14 @@ func (s *Service) Block(ctx context.Context, rq BlockRequest) ([]View, error) {
 		if _, err := tx.Exec(ctx, sqlBlock, rq.Tenant, rq.UserID, rq.Reason, string(rq.By)); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, sqlRepaintVoted, rq.Tenant, rq.UserID)
-		if err != nil {
-			return err
-		}
-		cards, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o OutboxItem, err error) {
-			o.Kind = OutboxCard
-			return o, row.Scan(&o.ID, &o.Subject)
-		})
+		var err error
+		cards, err = repaint(ctx, tx, sqlRepaintVoted, rq.Tenant, rq.UserID)
 		return err
 	})
 	if err != nil || !rq.Blocked {
 		return nil, err
 	}
-	if len(cards) > 0 {
-		s.woke(cards)
-	}
+	s.woke(cards)
 	rows, err := s.clicks.Query(ctx, sqlCarriedBy, rq.Tenant, rq.UserID)
 	if err != nil {
 		return nil, unavailable(err)

@@ -51,26 +51,3 @@ func (s *Service) Switches(ctx context.Context, tenant string) ([]Switch, error)
 	})
 	return list, unavailable(err)
 }
-
-// The cards of what waits for people under a switch are taken for unpainted and rung for: each ask is a lower number, so
-// that a paint of before it does not pass for one of after it (SaveShown).
-var sqlRepaintUnder = statement(`WITH stale AS (
-	UPDATE card c SET shown_version = least(c.shown_version, 0) - 1 FROM approval_open o JOIN approval_request r ON r.approval_id = o.approval_id
-	WHERE o.tenant_id = $1 AND r.status = 'pending' AND c.card_id = r.card_id
-		AND ($2 = 'tenant' OR $2 = 'agent' AND r.agent = $3 OR $2 = 'tool' AND r.tool_name = $3)
-	RETURNING r.approval_id
-), rung AS (
-	INSERT INTO outbox (outbox_id, kind, subject_id) SELECT gen_random_uuid(), 'card', s.approval_id FROM stale s
-)
-SELECT approval_id FROM stale`)
-
-// RepaintUnder asks for the cards of what is pending under a switch to be painted anew, after it was thrown or lifted (L6). It
-// returns which those are.
-func (s *Service) RepaintUnder(ctx context.Context, tenant, scope, name string) ([]ID, error) {
-	rows, err := s.clicks.Query(ctx, sqlRepaintUnder, tenant, scope, name)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[ID])
-	return ids, unavailable(err)
-}

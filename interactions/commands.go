@@ -132,7 +132,7 @@ func (h *Handler) look(ctx context.Context, tenant string, a ask) (templates.Mes
 	if err != nil {
 		return templates.Message{}, err
 	}
-	return templates.AuditMessage(bot.CardOfView(e.View), Trail(e.Events)), nil
+	return templates.AuditMessage(bot.CardOfView(e.View), bot.Timeline(e.Events)), nil
 }
 
 // show is a card that only the asker sees. It decides nothing itself: its one button opens Details, which speaks for the

@@ -238,25 +238,20 @@ func (c *core) Suspend(_ context.Context, rq approvals.SuspendRequest) (approval
 	if rq.Active {
 		c.pauses = append(c.pauses, approvals.Switch{Scope: rq.Scope, Name: rq.Name, By: string(rq.By), At: time.Now(), Reason: rq.Reason})
 	}
-	return c.under, nil
+	out := c.under
+	for id, f := range c.rows {
+		if f.Tenant == rq.Tenant && f.Status == approvals.Pending && (approvals.Switch{Scope: rq.Scope, Name: rq.Name}).Covers(f.View) {
+			f.Card.ShownVersion = 0
+			out.Waiting = append(out.Waiting, id)
+		}
+	}
+	return out, nil
 }
 
 func (c *core) Switches(context.Context, string) ([]approvals.Switch, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.pauses), nil
-}
-
-func (c *core) RepaintUnder(_ context.Context, tenant, scope, name string) (out []approvals.ID, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, f := range c.rows {
-		if f.Tenant == tenant && f.Status == approvals.Pending && (approvals.Switch{Scope: scope, Name: name}).Covers(f.View) {
-			f.Card.ShownVersion = 0
-			out = append(out, id)
-		}
-	}
-	return out, nil
 }
 
 func (c *core) Block(_ context.Context, rq approvals.BlockRequest) ([]approvals.View, error) {

@@ -29,7 +29,6 @@ type Core interface {
 	Reach(ctx context.Context, tenant, scope, name string) (approvals.Suspension, error)
 	Suspend(ctx context.Context, rq approvals.SuspendRequest) (approvals.Suspension, error)
 	Switches(ctx context.Context, tenant string) ([]approvals.Switch, error)
-	RepaintUnder(ctx context.Context, tenant, scope, name string) ([]approvals.ID, error)
 	Block(ctx context.Context, rq approvals.BlockRequest) ([]approvals.View, error)
 	Reconcile(ctx context.Context, rq approvals.ReconcileRequest) (approvals.View, error)
 	Open(ctx context.Context, tenant string, limit int) ([]approvals.View, error)

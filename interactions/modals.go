@@ -96,10 +96,7 @@ func (h *Handler) detailsView(ctx context.Context, c click, page int) slack.Moda
 }
 
 func detailsOf(f approvals.CardFacts, e approvals.Explanation, page int, metadata string) slack.ModalViewRequest {
-	d := bot.DetailsOf(f, e, page, metadata)
-	d.Timeline, d.Card.EditDiff = Trail(e.Events), f.EditDiff
-	d.Card.EditHidden = f.ParentID != nil && f.EditDiff == ""
-	return templates.DetailsModal(d)
+	return templates.DetailsModal(bot.DetailsOf(f, e, page, metadata))
 }
 
 // turnPage replaces the Details modal by another page of it.

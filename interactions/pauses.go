@@ -18,7 +18,7 @@ func (h *Handler) pause(ctx context.Context, tenant string, by approvals.Actor, 
 	if err != nil {
 		return templates.Message{}, err
 	}
-	waiting := h.repaintUnder(ctx, tenant, a)
+	h.repaint(s.Waiting)
 	lines := []line{{said("⏸ Paused "), named(a.subject()), said(". Nothing of it starts until it is unpaused.")}}
 	if n := len(s.InFlight); n > 0 {
 		lines = each(append(lines, line{said(fmt.Sprintf("%d already running; these are not stopped:", n))}), s.InFlight)
@@ -26,8 +26,8 @@ func (h *Handler) pause(ctx context.Context, tenant string, by approvals.Actor, 
 	if n := len(s.WouldStart); n > 0 {
 		lines = each(append(lines, line{said(fmt.Sprintf("%d approved; these are held:", n))}), s.WouldStart)
 	}
-	if waiting > 0 {
-		lines = append(lines, line{said(fmt.Sprintf("%d waiting for a decision; the cards say that it is paused.", waiting))})
+	if n := len(s.Waiting); n > 0 {
+		lines = append(lines, line{said(fmt.Sprintf("%d waiting for a decision; the cards say that it is paused.", n))})
 	}
 	return message(append(lines, line{said("To lift it: "), named("/approvals unpause " + a.typed() + " reason")})...), nil
 }
@@ -61,14 +61,9 @@ func notPaused(a ask, all []approvals.Switch) templates.Message {
 // repaintMost are painted at once; the outbox has all of them.
 const repaintMost = 20
 
-// repaintUnder makes the cards of what waits say that it is paused, or no longer, and says how many those are. The switch is thrown
-// already: a card that lags misleads nobody who presses its button.
-func (h *Handler) repaintUnder(ctx context.Context, tenant string, a ask) int {
-	ids, err := h.core.RepaintUnder(ctx, tenant, a.scope, a.name)
-	if err != nil {
-		h.log.Warn("cards under a switch could not be listed; they don't show it yet", "tenant", tenant, "error", err)
-		return 0
-	}
+// repaint makes the cards of what waits say at once that it is paused, or no longer. The switch is thrown already: a card that lags
+// misleads nobody who presses its button.
+func (h *Handler) repaint(ids []approvals.ID) {
 	h.back.start(func(ctx context.Context) {
 		for _, id := range ids[:min(len(ids), repaintMost)] {
 			if err := h.cards.Sync(ctx, id); err != nil {
@@ -77,7 +72,6 @@ func (h *Handler) repaintUnder(ctx context.Context, tenant string, a ask) int {
 			}
 		}
 	})
-	return len(ids)
 }
 
 // cardsUnder are cards of rows, each with the widest switch that it is under.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdpoint/holdpoint/approvals"
+	"github.com/holdpoint/holdpoint/bot"
 )
 
 // Every kind that the core writes about a request, and every denial, has words: the core's source is asked, so that a new one is
@@ -42,12 +43,12 @@ func TestTrailKnowsEveryKind(t *testing.T) {
 		t.Fatalf("found %d kinds and %d denials: the core is written otherwise now", len(kinds), len(denials))
 	}
 	for k := range kinds {
-		if told := Trail([]approvals.Event{{Kind: k}})[0].Plain(); strings.Contains(told, k) {
+		if told := bot.Timeline([]approvals.Event{{Kind: k}})[0].Plain(); strings.Contains(told, k) {
 			t.Errorf("%s is told as %q", k, told)
 		}
 	}
 	for d := range denials {
-		told := Trail([]approvals.Event{{Kind: "decision.refused", Actor: "slack:U0EVE", Detail: []byte(`{"verb":"approve","why":"` + d + `"}`)}})[0].Plain()
+		told := bot.Timeline([]approvals.Event{{Kind: "decision.refused", Actor: "slack:U0EVE", Detail: []byte(`{"verb":"approve","why":"` + d + `"}`)}})[0].Plain()
 		why, ok := strings.CutPrefix(told, "@U0EVE tried to approve it and was refused: ")
 		if !ok || !strings.Contains(why, " ") || strings.Contains(why, "_") {
 			t.Errorf("%s is told as %q", d, told)

@@ -102,7 +102,7 @@ func (h *Handler) endPause(ctx context.Context, id signature, by approvals.Revie
 	if err != nil {
 		return h.failure(err, approvals.ID{}).Message()
 	}
-	h.repaintUnder(ctx, tenant, a)
+	h.repaint(s.Waiting)
 	lines := []line{{said("▶️ Unpaused "), named(a.subject()), said(".")}}
 	if len(s.WouldStart) > 0 {
 		lines = each(append(lines, line{said(fmt.Sprintf("%d start now, after being checked again:", len(s.WouldStart)))}), s.WouldStart)

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/holdpoint/holdpoint/approvals"
-	"github.com/holdpoint/holdpoint/interactions"
+	"github.com/holdpoint/holdpoint/bot"
 	"github.com/holdpoint/holdpoint/templates"
 )
 
@@ -106,7 +106,7 @@ func (c approvalsShow) Run(ctx context.Context, io streams) error {
 	if len(e.View.Votes) > 0 {
 		_, _ = fmt.Fprintln(io.out)
 	}
-	for i, told := range interactions.Trail(e.Events) { // the kind stands by it, for whoever greps
+	for i, told := range bot.Timeline(e.Events) { // the kind stands by it, for whoever greps
 		_, _ = fmt.Fprintf(io.out, "%s  %-28s %s\n", told.At.Format("2006-01-02 15:04:05.000"), e.Events[i].Kind, told.Plain())
 	}
 	return nil

@@ -43,17 +43,13 @@ func (c pauseCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := core.RepaintUnder(ctx, c.Tenant, c.Scope, c.Name) // a worker paints them
-	if err != nil {
-		_, _ = fmt.Fprintln(io.err, "the cards of what waits don't show it yet:", err)
-	}
 	what := strings.TrimSpace(c.Scope + " " + c.Name)
 	if c.Lift {
 		_, _ = fmt.Fprintf(io.out, "%s unpaused. Starting after being checked again: %d\n", what, len(met.WouldStart))
 		return printViews(io, met.WouldStart)
 	}
 	_, _ = fmt.Fprintf(io.out, "%s paused; nothing new executes. Running right now, not stopped: %d. Held: %d. Waiting for a decision: %d\n",
-		what, len(met.InFlight), len(met.WouldStart), len(waiting))
+		what, len(met.InFlight), len(met.WouldStart), len(met.Waiting))
 	return printViews(io, append(met.InFlight, met.WouldStart...))
 }
 
